@@ -2,7 +2,8 @@
 
 Knows connections, credentials, retries and status codes; knows nothing of kinds. JSON is asked for
 uncompressed (`identity`): on the networks inside a cluster the CPU of gzip costs more than the
-bytes.
+bytes. Requests go over connections of our own, which cost less (`kept_connections`); aiohttp reads
+streams, and goes through proxies.
 """
 
 import asyncio
@@ -15,6 +16,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from email.utils import parsedate_to_datetime
 from typing import Any
+from urllib.parse import urlencode
 
 import aiohttp
 from yarl import URL
@@ -30,11 +32,11 @@ from alnair.kube.errors import (
     WatchTimeout,
     from_answer,
 )
+from alnair.kube.http_answers import Answer
+from alnair.kube.kept_connections import CONNECT_TIMEOUT, KeptConnections, notice_dead_peers
 
 USER_AGENT = "alnair"
 JSON = "application/json"
-#: Seconds until a connection must stand.
-CONNECT_TIMEOUT = 10.0
 #: Repeats of one call after refusals with Retry-After, as many as client-go makes.
 REPEATS = 10
 #: Bytes that a watch may buffer before the socket is paused. Bigger reads mean fewer wake-ups in a
@@ -47,15 +49,9 @@ _ONE = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT)
 
 
 def _keepalive(address: Any) -> socket.socket:
-    """Make a socket that notices within 30 s that its peer is gone (client-go: HTTP/2 pings)."""
     family, kind, proto, _, _ = address
     sock = socket.socket(family, kind, proto)
-    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    for option, value in (("TCP_KEEPIDLE", 15), ("TCP_KEEPINTVL", 5), ("TCP_KEEPCNT", 3)):
-        # The names differ by system; without them the system's own (slow) keep-alive stays.
-        number = getattr(socket, option, None)
-        if number is not None:
-            sock.setsockopt(socket.IPPROTO_TCP, number, value)
+    notice_dead_peers(sock)
     return sock
 
 
@@ -64,7 +60,8 @@ class Transport:
 
     Args:
         connection: Where and as whom.
-        max_connections: Requests in flight; more wait for a free connection.
+        max_connections: Requests in flight, and streams beside them; more wait for a free
+            connection.
         user_agent: The header of that name.
         timeout: Seconds for one call with its repeats.
         jitter: Numbers in [0, 1) that spread repeats, so that refused clients do not return
@@ -88,6 +85,7 @@ class Transport:
         self._tls = connection.tls()
         self._presented: Certificate | None = None
         self._session: aiohttp.ClientSession | None = None
+        self._kept: KeptConnections | None = None
         self._sockets: weakref.WeakSet[socket.socket] = weakref.WeakSet()
 
     async def open(self) -> None:
@@ -113,9 +111,20 @@ class Transport:
             auto_decompress=False,
             skip_auto_headers=("Content-Type",),
         )
+        if self._connection.proxy is None:
+            self._kept = KeptConnections(
+                self._connection.server,
+                self._tls,
+                self._connection.tls_server_name,
+                self._max_connections,
+                headers,
+            )
 
     async def close(self) -> None:
         """Close all connections; requests in flight fail."""
+        if self._kept is not None:
+            await self._kept.close()
+            self._kept = None
         if self._session is not None:
             await self._session.close()
             self._session = None
@@ -197,14 +206,14 @@ class Transport:
         """
         path = "/version"
         try:
-            async with self._send("GET", path, None, None, await self._headers(None), _ONE) as said:
-                body = await said.read()
-                if said.status >= 300:
-                    self._refuse(said, body, may_renew=False)
-                return parsedate_to_datetime(said.headers["Date"])
+            said = await self._answer("GET", path, None, await self._headers(None))
         except (aiohttp.ClientError, OSError) as error:
             raise self._failed("GET", path, str(error) or type(error).__name__) from error
-        except (KeyError, ValueError) as error:
+        if said.status >= 300:
+            self._refuse(said.status, said.body, said.header("Retry-After"), may_renew=False)
+        try:
+            return parsedate_to_datetime(said.header("Date") or "")
+        except ValueError as error:
             raise ProtocolError(f"GET {path}: the answer has no date") from error
 
     async def _once(
@@ -217,14 +226,25 @@ class Transport:
         more: Mapping[str, str] | None,
     ) -> bytes:
         kind = content_type if body is not None else None
+        target = f"{path}?{urlencode(query)}" if query else path
         for may_renew in (True, False):
-            headers = {**await self._headers(kind), **(more or {})}
-            async with self._send(method, path, query, body, headers, _ONE) as response:
-                data = await response.read()
-            if response.status < 300:
-                return data
-            self._refuse(response, data, may_renew)
+            headers = await self._headers(kind)
+            if more:
+                headers.update(more)
+            said = await self._answer(method, target, body, headers)
+            if said.status < 300:
+                return said.body
+            self._refuse(said.status, said.body, said.header("Retry-After"), may_renew)
         raise AssertionError("the second round returns or raises")
+
+    async def _answer(
+        self, method: str, target: str, body: bytes | None, headers: dict[str, str]
+    ) -> Answer:
+        if self._kept is not None:
+            return await self._kept.ask(method, target, headers, body)
+        async with self._send(method, target, body, headers, _ONE) as response:
+            head = b"".join(b"\r\n%s: %s" % pair for pair in response.raw_headers)
+            return Answer(response.status, head, await response.read())
 
     @asynccontextmanager
     async def stream(
@@ -246,15 +266,18 @@ class Transport:
             total=None, sock_connect=CONNECT_TIMEOUT, sock_read=idle_timeout
         )
         opened = False
+        target = f"{path}?{urlencode(query)}" if query else path
         try:
             for may_renew in (True, False):
                 headers = await self._headers(None)
-                async with self._send("GET", path, query, None, headers, patience) as response:
+                async with self._send("GET", target, None, headers, patience) as response:
                     if response.status < 300:
                         opened = True
                         yield response.content
                         return
-                    self._refuse(response, await response.read(), may_renew)
+                    retry_after = response.headers.get("Retry-After")
+                    said = await response.read()
+                    self._refuse(response.status, said, retry_after, may_renew)
         except (aiohttp.ClientError, OSError) as error:
             failed = self._failed("GET", path, str(error) or type(error).__name__)
             if opened and isinstance(error, aiohttp.SocketTimeoutError):
@@ -264,8 +287,7 @@ class Transport:
     def _send(
         self,
         method: str,
-        path: str,
-        query: Mapping[str, str] | None,
+        target: str,
         body: bytes | None,
         headers: dict[str, str],
         patience: aiohttp.ClientTimeout,
@@ -273,10 +295,9 @@ class Transport:
         if self._session is None:
             raise RuntimeError("the client is not open: use it as 'async with Client(...)'")
         # Paths are made of checked segments, so there is nothing left to escape in them.
-        url = URL(self._connection.server + path, encoded=True)
         return self._session.request(
             method,
-            url.with_query(query) if query else url,
+            URL(self._connection.server + target, encoded=True),
             data=body,
             headers=headers,
             proxy=self._connection.proxy,
@@ -286,9 +307,9 @@ class Transport:
             read_bufsize=WATCH_BUFFER if patience is not _ONE else 1 << 16,
         )
 
-    def _refuse(self, response: aiohttp.ClientResponse, body: bytes, may_renew: bool) -> None:
+    def _refuse(self, status: int, body: bytes, retry_after: str | None, may_renew: bool) -> None:
         """Raise what the server answered, unless a renewed credential may change its mind."""
-        error = from_answer(response.status, body, response.headers.get("Retry-After"))
+        error = from_answer(status, body, retry_after)
         is_refused = isinstance(error, Unauthorized)
         if not (is_refused and may_renew and self._connection.credentials.invalidate()):
             raise error

@@ -109,6 +109,8 @@ class Devices:
     def describe(self, row: int, gpus: Sequence[Gpu], soft_factor: float = 1.0) -> None:
         """Set the GPUs of a row, all free; what is held of them must be booked again."""
         self.grow(len(gpus), row + 1)
+        if not gpus and not self.gpus[row]:
+            return  # most nodes of most clusters: nothing is there, as before
         for gpu in self.gpus[row]:
             self.there[self.kinds[gpu.model, gpu.memory_mib]] -= 1
         self.gpus[row] = tuple(gpus)
