@@ -9,13 +9,12 @@ cases differ in the decisions alone:
 
 - `alnair-in-order`: nodes are filled in order, without both terms;
 - `utilsched-without`: the profile `utilsched` with both plugins disabled;
-- `utilsched`: the profile as it ships: no pod joins others beyond 70 % of a GPU's time;
-- `utilsched-to-100`: the same up to 100 %;
-- `utilsched-scores`: the same without a limit (`maxUtilization: 0`): the terms choose, and
-  refuse nothing;
-- `utilsched-pairs`: the same, and the scheduler knows the pairs that the simulator knows;
-- `opportunity-price`: `alnair-scheduler`, which prices GPUs beyond 70 % of their time;
-- `opportunity-off`: the same without that price (`targetUtilization: 100`);
+- `utilsched`: the profile as it ships: pods join others beyond 70 % of a GPU's time last;
+- `utilsched-limit`: no pod joins others beyond 70 % (`maxUtilization: 70`), as it shipped once;
+- `utilsched-scores`: the terms alone choose (`targetUtilization: 100`), and nothing is refused;
+- `utilsched-pairs`: `utilsched`, and the scheduler knows the pairs that the simulator knows;
+- `opportunity-price`: `alnair-low-fragmentation`, which prices GPUs beyond 70 % of their time;
+- `opportunity-off`: the same without that price (`targetUtilization: 100`), as `alnair-scheduler`;
 - `opportunity-limit`: the same with a limit of 70 % instead (`maxUtilization: 70`).
 
 The trace `kinds` is the synthetic one whose jobs are those that were measured in pairs (Gavel's 26
@@ -50,8 +49,12 @@ from alnair.sim.jobs import Scenario
 from alnair.sim.simulation import Simulation, SimulationOptions
 
 BOTH = ("UtilSched", "Interference")
-WITHOUT, FILLED, SCORES = "utilsched-without", "utilsched-to-100", "utilsched-scores"
-PAIRS = "utilsched-pairs"
+WITHOUT, PAIRS = "utilsched-without", "utilsched-pairs"
+#: Arguments of UtilSched in these cases.
+UTIL_SCHED: dict[str, dict[str, float]] = {
+    "utilsched-limit": {"maxUtilization": 70},
+    "utilsched-scores": {"targetUtilization": 100},
+}
 PRICE, OFF, LIMIT = "opportunity-price", "opportunity-off", "opportunity-limit"
 #: Arguments of OpportunityCost in these cases.
 OPPORTUNITY: dict[str, dict[str, float]] = {
@@ -68,35 +71,32 @@ CONFIGURATION = Configuration(
             like=names.UTILSCHED,
             plugins=PluginSet(disabled=tuple(map(DisabledPlugin, BOTH))),
         ),
-        ProfileConfiguration(
-            scheduler_name=FILLED,
-            like=names.UTILSCHED,
-            plugin_config=(PluginConfig("UtilSched", {"maxUtilization": 100}),),
-        ),
-        ProfileConfiguration(
-            scheduler_name=SCORES,
-            like=names.UTILSCHED,
-            plugin_config=(PluginConfig("UtilSched", {"maxUtilization": 0}),),
+        *(
+            ProfileConfiguration(
+                scheduler_name=name,
+                like=names.UTILSCHED,
+                plugin_config=(PluginConfig("UtilSched", arguments),),
+            )
+            for name, arguments in UTIL_SCHED.items()
         ),
         ProfileConfiguration(
             scheduler_name=PAIRS,
             like=names.UTILSCHED,
             plugin_config=(
-                PluginConfig("UtilSched", {"maxUtilization": 0}),
                 PluginConfig("Interference", {"pairs": msgspec.to_builtins(shipped())}),
             ),
         ),
         *(
             ProfileConfiguration(
                 scheduler_name=name,
-                like=names.SCHEDULER,
+                like=names.LOW_FRAGMENTATION,
                 plugin_config=(PluginConfig("OpportunityCost", arguments),),
             )
             for name, arguments in OPPORTUNITY.items()
         ),
     )
 )
-CASES = (names.IN_ORDER, WITHOUT, names.UTILSCHED, FILLED, SCORES, PAIRS, *OPPORTUNITY)
+CASES = (names.IN_ORDER, WITHOUT, names.UTILSCHED, *UTIL_SCHED, PAIRS, *OPPORTUNITY)
 DAY = 86400.0
 #: Most of openb's jobs come from day 115 on; 35 GPUs are busy on average then.
 TRACES = {

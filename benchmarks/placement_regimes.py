@@ -3,9 +3,8 @@
 Method: as `placement.py`, on mixes that `lib/placement_mixes.py` makes of the openb lists by a
 seed: more pods without GPUs, fewer cores or less memory, nodes without GPUs, other shares, sets and
 models. Half of the mixes were kept aside while constants were chosen, and are marked with `*`.
-OpportunityCost against FGD, FirstFit and itself with one softness for all (`opportunitycost-even`,
-as it was before). A mix is behind where OpportunityCost leaves more than the better of FGD and
-FirstFit; the last line says by how much.
+A mix is behind where OpportunityCost leaves more than the better of FGD and FirstFit; the last line
+says by how much.
 """
 
 import argparse
@@ -21,11 +20,11 @@ from typing import Any
 from alnair.sim.placement import benchmark
 from lib import machine, placement_mixes
 from lib.placement_mixes import Mix, mixes
-from lib.placement_profiles import EVEN, profile_of
+from lib.placement_profiles import profile_of
 
 OURS = "opportunitycost"
 RIVALS = ("fgd", "firstfit")
-POLICIES = (OURS, EVEN, *RIVALS)
+POLICIES = (OURS, *RIVALS)
 LEVELS = (100, 130)
 
 #: Mix, seed, policy → percent unallocated at each of `LEVELS`.
@@ -92,13 +91,13 @@ def gains(found: Mapping[str, Sequence[float]], policy: str) -> list[float]:
 
 def table(runs: Runs, chosen: Mapping[str, Mix]) -> str:
     """Return the mixes as a Markdown table."""
-    head = ["regime", "mix", *POLICIES, "gain", "gain as it was"]
+    head = ["regime", "mix", *POLICIES, "gain"]
     rows = [head, ["---"] * len(head)]
     for name, mix in chosen.items():
         found = means(runs, name)
         cells = [_pair(found[policy]) for policy in POLICIES]
-        both = [f"{_pair(gains(found, policy), 1)} %" for policy in (OURS, EVEN)]
-        rows.append([mix.regime, name + "*" * mix.aside, *cells, *both])
+        gain = f"{_pair(gains(found, OURS), 1)} %"
+        rows.append([mix.regime, name + "*" * mix.aside, *cells, gain])
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
 
@@ -107,18 +106,15 @@ def _pair(values: Sequence[float], digits: int = 2) -> str:
 
 
 def summary(runs: Runs, chosen: Mapping[str, Mix]) -> dict[str, Any]:
-    """Return how far ahead both policies are, by regime and on the worst mix, for programs."""
+    """Return how far ahead it is, by regime, and where it is behind, for programs."""
     by_mix = {name: means(runs, name) for name in chosen}
     by_regime: dict[str, list[list[float]]] = {}
     for name, mix in chosen.items():
         by_regime.setdefault(mix.regime, []).append(gains(by_mix[name], OURS))
     behind = {
-        policy: {
-            name: [round(gain, 2) for gain in gains(found, policy)]
-            for name, found in by_mix.items()
-            if min(gains(found, policy)) < 0
-        }
-        for policy in (OURS, EVEN)
+        name: [round(gain, 2) for gain in gains(found, OURS)]
+        for name, found in by_mix.items()
+        if min(gains(found, OURS)) < 0
     }
     aside = [gains(by_mix[name], OURS) for name, mix in chosen.items() if mix.aside]
     return {
@@ -127,8 +123,7 @@ def summary(runs: Runs, chosen: Mapping[str, Mix]) -> dict[str, Any]:
         "seeds": sorted({int(key.split()[0].rpartition("-")[2]) for key in runs}),
         "gain_pct": {regime: _means(found) for regime, found in by_regime.items()},
         "gain_pct_of_mixes_kept_aside": _means(aside) if aside else None,
-        "behind": behind[OURS],
-        "behind_as_it_was": behind[EVEN],
+        "behind": behind,
         "machine": machine.describe(),
     }
 

@@ -20,6 +20,7 @@ from lib import placement_cases as cases
 
 HERE = Path(__file__).parent
 COMPARED = "opportunitycost,fgd,firstfit"
+SHOWN = f"{COMPARED},bestfit,packing,clustering,dotprod,alnair-scheduler"
 VARIANTS = ",".join(name for name in cases.variants() if not name.startswith("x"))
 VARIED = "default,gpushare40,gpuspec20"
 
@@ -49,9 +50,9 @@ class Step(msgspec.Struct, frozen=True):
 STEPS = (
     Step(
         "placement.py",
-        "",
+        f"--policies {SHOWN}",
         "placement.json",
-        10,
+        9,
         "--traces multigpu30 --seeds 42 --policies opportunitycost",
     ),
     Step(
@@ -61,7 +62,7 @@ STEPS = (
         4,
         "--traces multigpu30 --seeds 7 --policies opportunitycost --variants half",
     ),
-    Step("placement_regimes.py", "", "placement-regimes.json", 8, "--mixes models --seeds 7"),
+    Step("placement_regimes.py", "", "placement-regimes.json", 7, "--mixes models --seeds 7"),
     Step(
         "placement.py",
         "--traces default --seeds 7 --variants ,x2,x4,x8 --workers 1 "
@@ -77,7 +78,13 @@ STEPS = (
         1,
         "--traces multigpu30 --seeds 43 --policies opportunitycost --online",
     ),
-    Step("placement_wait.py", "", "placement-wait.json", 4, "--workloads openb --seeds 1"),
+    Step(
+        "placement_wait.py",
+        "--loads 0.85,0.95,1.05",
+        "placement-wait.json",
+        10,
+        "--workloads openb --seeds 1",
+    ),
     Step("placement_bound.py", "", "placement-bounds.json", 2, "--traces multigpu30"),
 )
 #: The page, and its plots.

@@ -7,12 +7,14 @@ known, or nothing fresh, drops out of the mean:
   model's weight.
 - **utilization**: how idle it is, `100 - (percent of time + percent of memory in use) / 2`.
 - **allocated**: how well the pod's expected use fills it without crowding it. With p the percent of
-  time in use together with the pod, that is `100 p / limit` up to the limit, and falls to 0 at
-  100 %; likewise for memory, without a limit; the mean of both. Source of the shape: Trimaran's
+  time in use together with the pod, that is `100 p / target` up to the target, and falls to 0 at
+  100 %; likewise for memory, without a target; the mean of both. Source of the shape: Trimaran's
   TargetLoadPacking (scheduler-plugins).
 
 So a pod of which nothing is known goes to the idlest GPU, and one whose demand is known goes where
-it fits best. A node's score is that of its best GPU, min-max normalised over the feasible nodes.
+it fits best. Where it would make tenants' GPU busier than the target it goes last, but it goes
+there rather than wait. A node's score is that of its best GPU, min-max normalised over the feasible
+nodes.
 """
 
 from collections.abc import Mapping
@@ -28,8 +30,10 @@ from alnair.scheduler.framework.gpu_scores import BestGpu
 from alnair.scheduler.state.cluster import Cluster
 from alnair.scheduler.state.nodes.columns import Column, Rows
 
-#: Source of the limit: the original's interference analysis (pairs are safe below it).
+#: Source: the original's interference analysis (pairs are safe below it).
 SAFE_UTILIZATION: Final = 70.0
+#: What is left of a GPU's score beyond the target: less than any other GPU of the model has.
+_BEYOND: Final = 0.1
 
 
 class Weights(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -43,17 +47,21 @@ class Weights(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class UtilSchedArguments(Arguments, frozen=True):
     """Arguments of UtilSched.
 
-    `max_utilization` is the percent of time beyond which no pod may join another on a GPU; 0 is no
-    limit for joining. `model_weights` are 0-100, and 100 for models that are not named.
+    `target_utilization` is the percent of time up to which GPUs are filled; beyond it pods join
+    others only where no other GPU will do. `max_utilization` is the percent beyond which no pod may
+    join another at all; 0 is no limit. `model_weights` are 0-100, and 100 for models that are not
+    named.
     """
 
-    max_utilization: float = SAFE_UTILIZATION
+    target_utilization: float = SAFE_UTILIZATION
+    max_utilization: float = 0.0
     weights: Weights = Weights()
     model_weights: Mapping[str, float] = {}
 
     def problems(self) -> list[str]:
         """Return what is wrong beyond the types."""
-        found = out_of_range("maxUtilization", self.max_utilization, 0, 100)
+        found = out_of_range("targetUtilization", self.target_utilization, 1, 100)
+        found += out_of_range("maxUtilization", self.max_utilization, 0, 100)
         for name in ("basic", "utilization", "allocated"):
             found += out_of_range(f"weights.{name}", getattr(self.weights, name), 0, 100)
         for model, weight in self.model_weights.items():
@@ -64,7 +72,7 @@ class UtilSchedArguments(Arguments, frozen=True):
 
 
 class UtilSched:
-    """Filters GPUs that are too busy to share, and scores by load."""
+    """Scores by load, and filters GPUs that are too busy to share if there is a limit."""
 
     name = "UtilSched"
     reads_loads = True
@@ -102,6 +110,7 @@ class _Load:
     def __call__(self, rows: Rows) -> Column:
         devices, loads, spec = self._cluster.devices, self._cluster.loads, self._spec
         weights, limit = self._arguments.weights, self._arguments.max_utilization
+        target = min(self._arguments.target_utilization, limit or 100.0)
         memory = devices.memory[:, rows]
         total = np.maximum(memory, 1.0)
         util, used = loads.expected_util(rows), loads.expected_memory(rows)
@@ -113,11 +122,14 @@ class _Load:
         weighted += np.where(known, weights.utilization * idle, 0.0)
         sum_of_weights += weights.utilization * known
         if spec.expected_util:
-            time = _filled(np.maximum(util, 0.0) + spec.expected_util, limit or 100.0)
+            time = _filled(np.maximum(util, 0.0) + spec.expected_util, target)
             space = np.minimum(used_percent + self._expected_memory * 100.0 / total, 100.0)
             weighted += np.where(known, weights.allocated * (time + space) / 2.0, 0.0)
             sum_of_weights += weights.allocated * known
         scores: Column = weighted / np.maximum(sum_of_weights, 1e-9)
+        if target < 100:
+            beyond = too_busy(spec, self._cluster, rows, target)
+            scores = np.where(beyond, scores * _BEYOND, scores)
         if limit:
             scores = np.where(too_busy(spec, self._cluster, rows, limit), -1.0, scores)
         return scores
@@ -132,8 +144,8 @@ class _Load:
         return basic
 
 
-def _filled(percent: Column, limit: float) -> Column:
-    """Return 100 at the limit, 0 at nothing and at 100 percent."""
-    beyond = np.maximum(100.0 - percent, 0.0) * 100.0 / max(100.0 - limit, 1e-9)
-    filled: Column = np.where(percent <= limit, percent * 100.0 / limit, beyond)
+def _filled(percent: Column, target: float) -> Column:
+    """Return 100 at the target, 0 at nothing and at 100 percent."""
+    beyond = np.maximum(100.0 - percent, 0.0) * 100.0 / max(100.0 - target, 1e-9)
+    filled: Column = np.where(percent <= target, percent * 100.0 / target, beyond)
     return filled

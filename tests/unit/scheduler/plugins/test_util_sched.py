@@ -7,6 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from alnair.configuration.profile_assembly import assemble
+from alnair.configuration.scheduler_file import Configuration, PluginConfig, ProfileConfiguration
 from alnair.model import names
 from alnair.model.nodes import GpuLoad, Node
 from alnair.model.slowdown_prediction import Contention
@@ -88,9 +90,42 @@ def test_a_pod_of_known_demand_fills_up_a_gpu_and_leaves_the_idle_one_for_larger
     assert gpu_of(there, "small") == ("half", 0)
 
 
-def test_no_pod_joins_a_gpu_beyond_the_limit_and_the_reason_says_so() -> None:
-    node = loaded("n", (60.0, 100))
+def test_a_pod_joins_a_gpu_beyond_the_target_only_where_no_other_will_do() -> None:
+    # By its bookings and its memory, the GPU that the pod would make too busy is the better one.
+    over, under = loaded("over", (60.0, 20000)), loaded("under", (5.0, 30000))
+    there = world(over, under)
+    there.create(tenant("a", over, 0), tenant("b", under, 0))
+    there.create(slice_pod("new", util=15.0, memory=20000))
+    there.settle(1.0)
+    assert gpu_of(there, "new") == ("under", 0)
+    alone = world(over)
+    alone.create(tenant("a", over, 0), slice_pod("new", util=15.0))
+    alone.settle(1.0)
+    assert gpu_of(alone, "new") == ("over", 0), "it waits for nothing"
+
+
+def test_on_a_node_too_the_gpu_beyond_the_target_comes_last() -> None:
+    node = loaded("n", (60.0, 100), (50.0, 38000))
     there = world(node)
+    there.create(tenant("a", node, 0), tenant("b", node, 1), slice_pod("new", util=15.0))
+    there.settle(1.0)
+    assert gpu_of(there, "new") == ("n", 1)
+
+
+def limited(node: Node, **arguments: float) -> World:
+    """A world whose profile `utilsched` has these arguments of UtilSched."""
+    profile = ProfileConfiguration(
+        scheduler_name=names.UTILSCHED, plugin_config=(PluginConfig("UtilSched", arguments),)
+    )
+    assembly = assemble(Configuration(profiles=(profile,)), "test")
+    there = World(node, profiles=lambda: tuple(assembly.profiles()))
+    there.now = NOW
+    return there
+
+
+def test_no_pod_joins_a_gpu_beyond_a_limit_and_the_reason_says_so() -> None:
+    node = loaded("n", (60.0, 100))
+    there = limited(node, maxUtilization=70)
     there.create(tenant("a", node, 0), slice_pod("new", util=15.0))
     there.settle(1.0)
     assert not there.pod("new").node
@@ -107,9 +142,9 @@ def test_a_pod_of_large_demand_may_have_a_gpu_of_its_own() -> None:
     assert there.pod("large").node == "n"
 
 
-def test_where_nothing_is_measured_the_filter_is_off() -> None:
+def test_where_nothing_is_measured_a_limit_refuses_nobody() -> None:
     node = loaded("n", None)
-    there = world(node)
+    there = limited(node, maxUtilization=70)
     there.create(tenant("a", node, 0), slice_pod("new", util=90.0))
     there.settle(1.0)
     assert there.pod("new").node == "n"
@@ -117,7 +152,7 @@ def test_where_nothing_is_measured_the_filter_is_off() -> None:
 
 def test_a_dead_agents_measurement_does_not_keep_pods_off() -> None:
     node = loaded("n", (90.0, 100))
-    there = world(node)
+    there = limited(node, maxUtilization=70)
     there.create(tenant("a", node, 0), slice_pod("new"))
     there.settle(10.0)
     assert not there.pod("new").node
@@ -127,7 +162,7 @@ def test_a_dead_agents_measurement_does_not_keep_pods_off() -> None:
 
 def test_pods_that_came_since_the_measurement_count() -> None:
     node = loaded("n", (0.0, 0), (0.0, 0))
-    there = world(node)
+    there = limited(node, maxUtilization=70)
     there.create(*(slice_pod(f"p{i}", util=40.0) for i in range(3)))
     there.settle(1.0)
     assert sorted(gpu_of(there, f"p{i}")[1] for i in range(3) if there.pod(f"p{i}").node) == [0, 1]
@@ -139,15 +174,25 @@ def test_pods_that_came_since_the_measurement_count() -> None:
     expected=st.sampled_from([0.0, 10.0, 60.0, 99.0]),
     memory=st.sampled_from([0, 2048, 30000]),
     weight=st.sampled_from([100.0, 40.0]),
+    target=st.sampled_from([50.0, 70.0, 100.0]),
     limit=st.sampled_from([0.0, 70.0, 100.0]),
 )
 def test_the_score_of_a_gpu_is_the_documented_formula(
-    util: float, used: int, expected: float, memory: int, weight: float, limit: float
+    util: float,
+    used: int,
+    expected: float,
+    memory: int,
+    weight: float,
+    target: float,
+    limit: float,
 ) -> None:
     there = world(loaded("n", (util, used), None))
     there.step()
     arguments = UtilSchedArguments(
-        max_utilization=limit, weights=Weights(1.0, 2.0, 3.0), model_weights={"A100": weight}
+        target_utilization=target,
+        max_utilization=limit,
+        weights=Weights(1.0, 2.0, 3.0),
+        model_weights={"A100": weight},
     )
     spec: PodSpec = slice_pod("p", expected, memory).spec
     scores = UtilSched(arguments).gpus(spec, there.engine.view.cluster)
@@ -159,7 +204,7 @@ def test_the_score_of_a_gpu_is_the_documented_formula(
     idle = 100 - (util + percent) / 2
     terms: Mapping[float, float] = {1.0: basic, 2.0: idle}
     if expected:
-        most = limit or 100.0
+        most = min(target, limit or 100.0)
         p = util + expected
         time = p * 100 / most if p <= most else max(0, 100 - p) * 100 / max(100 - most, 1e-9)
         space = min(100.0, percent + (memory or 4096) * 100 / 40960)
@@ -171,6 +216,7 @@ def test_the_score_of_a_gpu_is_the_documented_formula(
 def test_arguments_out_of_range_are_refused_with_the_field() -> None:
     for raw, said in (
         ({"maxUtilization": 170}, "maxUtilization: 170 is out of range"),
+        ({"targetUtilization": 0}, "targetUtilization: 0 is out of range, write a number from 1"),
         ({"weights": {"basic": 0, "utilization": 0, "allocated": 0}}, "all are 0"),
         ({"weights": {"speed": 1}}, "speed"),
         ({"modelWeights": {"A100": -1}}, "modelWeights.A100: -1 is out of range"),
