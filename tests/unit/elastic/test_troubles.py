@@ -8,7 +8,7 @@ import pytest
 from alnair.elastic.desired import desired
 from alnair.elastic.job_status import news, refused
 from alnair.elastic.observed import Ending, Group, Launcher, Observed, Worker
-from alnair.elastic.troubles import trouble
+from alnair.elastic.troubles import Trouble, refused_pods, trouble
 from alnair.kube.objects.training_jobs import (
     ElasticHorovodJobWire,
     ElasticTorchJobWire,
@@ -194,6 +194,43 @@ def test_objects_that_are_refused_are_told_until_they_are_not() -> None:
     same = refused(status, done.status, why, NOW + 60)
     assert same == status
     assert news(status, same) == []
+
+
+@pytest.mark.parametrize(
+    ("words", "role", "field"),
+    [
+        (
+            "x: spec.template.spec.volumes[2].secret.secretName: Required value",
+            "worker",
+            ".volumes",
+        ),
+        (
+            'strict decoding error: unknown field "spec.template.spec.affinity.nodeAffinty"',
+            "launcher",
+            ".affinity",
+        ),
+        ("field EnvVar.spec.template.spec.containers.env.value of type string", "worker", ".env"),
+        (
+            'spec.template.spec.containers[0].resources.requests: Invalid value: "2"',
+            "worker",
+            ".resources",
+        ),
+        ('spec.template.labels: Invalid value: "a b"', "worker", ".labels"),
+        ("spec.template.metadata.annotations: Invalid value", "launcher", ".annotations"),
+        ("something else", "worker", ""),
+    ],
+)
+def test_pods_that_are_refused_are_told_with_the_field_of_the_job(
+    words: str, role: str, field: str
+) -> None:
+    said = refused_pods(words, role)
+    part = {"worker": "spec.workersSpec", "launcher": "spec.launcherSpec"}[role]
+    assert said == Trouble("Refused", f"{words}: {part}{field}: correct it")
+
+
+def test_a_refused_priority_class_is_the_jobs_and_not_of_a_part() -> None:
+    said = refused_pods("spec.template.spec.priorityClassName: Invalid value", "worker")
+    assert said.message.endswith(": spec.priorityClassName: correct it")
 
 
 def workers(count: int) -> list[Worker]:

@@ -6,7 +6,8 @@ import msgspec
 import pytest
 
 from alnair.elastic.desired import Child, Desired, Resize
-from alnair.kube.errors import AlreadyExists
+from alnair.elastic.troubles import Trouble
+from alnair.kube.errors import AlreadyExists, ApiError, BadRequest, Invalid
 from alnair.kube.objects.training_jobs import ElasticHorovodJobWire, project_training_job
 from alnair.kube.timestamps import timestamp
 from alnair.model.training_job import TrainingJob
@@ -15,7 +16,9 @@ from alnair.processes.controller.elastic.applied import Applied
 from alnair.processes.controller.elastic.carrying_out import (
     LeftBehindError,
     NameTakenError,
+    PodsRefusedError,
     carry_out,
+    refusal,
 )
 from kit import training_jobs as jobs
 
@@ -34,7 +37,7 @@ class FakeClient:
         meta = {"uid": "set", "creationTimestamp": created, "ownerReferences": [owner]}
         self._found = msgspec.convert({"metadata": meta}, carrying_out._Owned)
 
-    async def create(self, resource: Any, manifest: Any, namespace: str) -> None:
+    async def create(self, resource: Any, manifest: Any, namespace: str, *, strict: bool) -> None:
         raise AlreadyExists(409, "AlreadyExists", "it is there")
 
     async def get(self, resource: Any, name: str, namespace: str) -> Any:
@@ -68,6 +71,32 @@ async def test_workers_that_a_former_job_of_the_name_left_behind_are_deleted_and
     assert client.deleted == deleted
 
 
+class Refusing:
+    """Of an API server that takes nothing, and is told whether to be strict."""
+
+    def __init__(self, error: ApiError) -> None:
+        self.error, self.strict = error, False
+
+    async def create(self, resource: Any, manifest: Any, namespace: str, *, strict: bool) -> None:
+        self.strict = strict
+        raise self.error
+
+
+@pytest.mark.parametrize("error", [BadRequest, Invalid])
+async def test_pods_that_are_refused_are_told_with_whose_they_are(error: type[ApiError]) -> None:
+    said = 'unknown field "spec.template.spec.affinity.podAffinty"'
+    client: Any = Refusing(error(400, "Bad", said))
+    made: jobs.Manifest = {
+        "kind": "Job",
+        "metadata": {"name": "l", "labels": {"role": "launcher"}},
+    }
+    with pytest.raises(PodsRefusedError) as caught:
+        await carrying_out._create(client, read_job(), made)
+    assert client.strict, "what is misspelt in a pod is not left out in silence"
+    why = refusal(caught.value)
+    assert why == Trouble("Refused", f"{said}: spec.launcherSpec.affinity: correct it")
+
+
 class Recorder:
     """Takes whatever is written, and remembers it."""
 
@@ -77,7 +106,7 @@ class Recorder:
     async def apply(self, resource: Any, manifest: Any, **options: Any) -> None:
         self.written.append(f"apply {resource.kind}")
 
-    async def create(self, resource: Any, manifest: Any, namespace: str) -> None:
+    async def create(self, resource: Any, manifest: Any, namespace: str, *, strict: bool) -> None:
         self.written.append(f"create {resource.kind}")
 
     async def merge_patch(self, resource: Any, *args: Any) -> None:
