@@ -26,6 +26,11 @@ from alnair.model.training_job import TrainingJob
 #: Seconds that a launcher waits for the last of the workers once the least of them are ready:
 #: each that comes later costs the training a pause.
 LAST_WORKERS: Final = 10.0
+#: So long Horovod's processes wait for one another at the start (Gloo's timeout), and at most so
+#: many times the grace: who is taken from them then costs the launcher, for they have no ring yet
+#: that could do without. A training that leaves its workers little grace has short steps.
+STARTS: Final = 30.0
+STARTS_OF_GRACE: Final = 6.0
 #: Seconds in which the news of what was written arrives.
 NEWS: Final = 1.0
 
@@ -208,18 +213,19 @@ def _size(
 ) -> tuple[int, float | None]:
     """Return how many workers there shall be, and when fewer will do.
 
-    A training is told first to do without those that leave, and they go when it had its time.
+    A training is told first to do without those that leave, and they go when it had its time; at
+    its very start it cannot do without any.
     """
     there = observed.size
     if there is None or target >= there or job.framework == "torch" or observed.launcher is None:
         return target, None
     grace = job.elastic.scale_down_grace_seconds if job.elastic is not None else 0
-    told = observed.hosts
+    told, began = observed.hosts, observed.launcher.since
+    ready = began + min(STARTS, STARTS_OF_GRACE * grace) if began else 0.0
     if told is None or told.names != horovod.host_names(job, observed, target):
-        return there, now + grace
-    if now < told.since + grace:
-        return there, told.since + grace
-    return target, None
+        return there, max(now + grace, ready)
+    until = max(told.since + grace, ready)
+    return (there, until) if now < until else (target, None)
 
 
 def _hosts(

@@ -40,6 +40,7 @@ class Launcher(msgspec.Struct, frozen=True):
 
     Attributes:
         running: Its pod runs.
+        since: When its container began to run, seconds since the epoch; 0 if it does not.
         pod: Name of the pod; empty while there is none.
         hosts_seen: What the pod says of the hosts that its kubelet brought.
         ending: None while it goes on.
@@ -47,6 +48,7 @@ class Launcher(msgspec.Struct, frozen=True):
     """
 
     running: bool = False
+    since: float = 0.0
     pod: str = ""
     hosts_seen: str = ""
     ending: Ending | None = None

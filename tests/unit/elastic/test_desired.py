@@ -254,6 +254,24 @@ def test_workers_leave_after_the_training_was_told_and_had_its_grace() -> None:
     assert true(over)["Scaling"] == "ScalingDown"
 
 
+@pytest.mark.parametrize(("grace", "lasts"), [(0, 0), (1, 6), (5, 30), (20, 30)])
+def test_no_worker_leaves_while_the_launcher_has_just_begun(grace: int, lasts: int) -> None:
+    job = read(
+        jobs.changed(jobs.elastic(most=8), "spec.elasticPolicy.scaleDownGraceSeconds", grace)
+    )
+    here = running(4, 2, since=NOW - 25)
+    assert here.launcher is not None
+
+    def begun(ago: float) -> Desired:
+        launcher = msgspec.structs.replace(here.launcher, since=NOW - ago)
+        return desired(job, msgspec.structs.replace(here, launcher=launcher), 2, NOW)
+
+    assert begun(lasts).resize is not None
+    if lasts:
+        early = begun(lasts - 1)
+        assert (early.resize, early.again) == (None, NOW + 1)
+
+
 def test_what_has_not_begun_shrinks_at_once() -> None:
     waiting = Observed(size=4, workers=workers(0, total=4), group=Group(refusal="no GPUs"))
     done = desired(read(jobs.elastic()), waiting, 3, NOW)

@@ -285,6 +285,7 @@ class JobCache:
         pod = pods[0]
         return Launcher(
             running=pod.running,
+            since=pod.since,
             pod=pod.name,
             hosts_seen=pod.hosts_seen,
             ending=made.ending,
