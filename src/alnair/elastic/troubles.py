@@ -54,6 +54,18 @@ _KNOWN: Final = (
         "lower one of them, or have the ResourceQuota raised",
     ),
     _Known(
+        ("failed quota", "must specify"),
+        "ResourcesMissing",
+        ".resources",
+        "ask for what the ResourceQuota counts",
+    ),
+    _Known(
+        (" usage per ",),
+        "LimitRangeViolated",
+        ".resources",
+        "ask for what the LimitRange allows",
+    ),
+    _Known(
         ("service account", "not found"),
         "ServiceAccountMissing",
         ".serviceAccountName",

@@ -60,6 +60,16 @@ def said(status: JobStatus, kind: str) -> tuple[str, str, str]:
             "spec.priorityClassName",
         ),
         (
+            f"{FORBIDDEN}: failed quota: none: must specify requests.cpu for: worker",
+            "ResourcesMissing",
+            "spec.workersSpec.resources: ask for what the ResourceQuota counts",
+        ),
+        (
+            f"{FORBIDDEN}: maximum memory usage per Container is 1Gi, but limit is 2Gi",
+            "LimitRangeViolated",
+            "spec.workersSpec.resources: ask for what the LimitRange allows",
+        ),
+        (
             f'{FORBIDDEN}: violates PodSecurity "restricted:latest": runAsNonRoot',
             "PodSecurityViolated",
             "spec.workersSpec.securityContext",
@@ -231,6 +241,18 @@ def test_pods_that_are_refused_are_told_with_the_field_of_the_job(
 def test_a_refused_priority_class_is_the_jobs_and_not_of_a_part() -> None:
     said = refused_pods("spec.template.spec.priorityClassName: Invalid value", "worker")
     assert said.message.endswith(": spec.priorityClassName: correct it")
+
+
+def test_a_job_that_goes_up_says_what_keeps_a_worker_from_its_start() -> None:
+    here = Observed(
+        size=2,
+        workers=[*workers(1), Worker(1, placed=True, problem="ErrImagePull: no such host")],
+        launcher=Launcher(running=True, pod="l"),
+        group=Group(placed=True),
+    )
+    status = desired(read(jobs.elastic()), here, 2, NOW).status
+    assert said(status, "Scaling")[:2] == ("True", "ScalingUp")
+    assert "no such host: spec.workersSpec.image and" in said(status, "Scaling")[2]
 
 
 def workers(count: int) -> list[Worker]:
