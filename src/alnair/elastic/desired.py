@@ -20,7 +20,7 @@ from alnair.elastic.job_status import Stage, next_status, seconds, stamp
 from alnair.elastic.observed import Ending, Group, Observed
 from alnair.elastic.pod_templates import Manifest
 from alnair.model import names
-from alnair.model.elastic_types import JobStatus
+from alnair.model.elastic_types import JobStatus, PodOverlay
 from alnair.model.training_job import TrainingJob
 
 #: Seconds that a launcher waits for the last of the workers once the least of them are ready:
@@ -65,6 +65,7 @@ class Desired(msgspec.Struct, frozen=True, kw_only=True):
         apply: Objects that shall be so.
         changed: Those of them that are otherwise than they shall be, whoever has changed them; for
             a moment that are also those that we have just applied.
+        tried: Objects that could be made: of which it is asked before any of `create` is.
         create: Objects that shall be made if they are not there, and not be touched if they are:
             their pods would be restarted.
         resize: How many workers there shall be.
@@ -81,6 +82,7 @@ class Desired(msgspec.Struct, frozen=True, kw_only=True):
     keys: bool = False
     apply: tuple[Manifest, ...] = ()
     changed: tuple[Child, ...] = ()
+    tried: tuple[Manifest, ...] = ()
     create: tuple[Manifest, ...] = ()
     resize: Resize | None = None
     tell: tuple[str, str] | None = None
@@ -142,6 +144,7 @@ def _going_on(
     marked = observed.group.least if observed.group is not None else ""
     apply.append(supporting_objects.pod_group(job, children, target, marked))
     create: list[Manifest] = []
+    tried: tuple[Manifest, ...] = ()
     tell = None
     starts_at = None
     if job.framework == "torch":
@@ -159,6 +162,9 @@ def _going_on(
             create.append(horovod.launcher(job, job.launcher, children, told))
     if observed.size is None and not move.waits:
         create.insert(0, workers)
+        if job.launcher is not None and observed.launcher is None and _is_unchecked(job.launcher):
+            # Or its workers would hold GPUs for a launcher that never comes.
+            tried = (horovod.launcher(job, job.launcher, children),)
     resize = retemplate = None
     if move.retemplate:
         patch = node_exclusion.patch(job.leaves, job.workers.affinity)
@@ -173,6 +179,7 @@ def _going_on(
         keys=job.framework == "horovod" and not observed.has_keys,
         apply=tuple(apply),
         changed=changed,
+        tried=tried,
         create=tuple(create),
         resize=resize,
         tell=tell,
@@ -181,6 +188,12 @@ def _going_on(
         status=status,
         again=min(times, default=None),
     )
+
+
+def _is_unchecked(pod: PodOverlay) -> bool:
+    """Whether a pod has fields in which the schema of its job takes anything."""
+    parts = (pod.volumes, pod.env, pod.env_from, pod.affinity, pod.security_context, pod.labels)
+    return any(part is not None for part in (*parts, pod.node_selector))
 
 
 def _changed(observed: Observed, apply: Sequence[Manifest]) -> tuple[Child, ...]:

@@ -165,6 +165,7 @@ class Client:
         name: str | None = None,
         subresource: str | None = None,
         strict: bool = False,
+        dry_run: bool = False,
     ) -> T:
         """Create an object, or a subresource of the object `name`.
 
@@ -175,6 +176,7 @@ class Client:
             name: Whose subresource it is.
             subresource: Such as `binding`.
             strict: A field that the API server does not know is an error, and not left out.
+            dry_run: Only try whether it could be.
 
         Raises:
             AlreadyExists: An object of this name is there.
@@ -186,7 +188,9 @@ class Client:
             path = resource.item(name or key_of(obj)[1], namespace, subresource)
         else:
             path = resource.collection(namespace)
-        query = {"fieldValidation": "Strict"} if strict else None
+        query = {"fieldValidation": "Strict"} if strict else {}
+        if dry_run:
+            query["dryRun"] = "All"
         data = await self._request("POST", path, body=encode(obj), query=query)
         return codec_of(resource.type).decode(data)
 

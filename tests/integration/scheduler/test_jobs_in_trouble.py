@@ -83,6 +83,12 @@ TROUBLES: Final[list[tuple[Manifest, str, str, str]]] = [
         "spec.workersSpec.volumes: correct it",
     ),
     (
+        jobs.changed(jobs.elastic("starts"), "spec.launcherSpec.securityContext", {"runAsUsr": 1}),
+        "Created",
+        "Refused",
+        "spec.launcherSpec.securityContext: correct it",
+    ),
+    (
         jobs.torch("label", labels={"a b": "c"}),
         "Created",
         "Refused",

@@ -156,6 +156,16 @@ def test_the_launcher_waits_for_all_workers_and_not_for_ever_for_the_last() -> N
     assert desired(later(job, done), too_few, 3, NOW + 1000).create == ()
 
 
+def test_a_launcher_with_fields_that_nobody_has_checked_is_tried_before_its_workers_are_made() -> (
+    None
+):
+    odd = jobs.changed(jobs.fixed(), "spec.launcherSpec.affinity", {"podAffinty": {}})
+    done = desired(read(odd), Observed(has_keys=True), None, NOW)
+    assert [one["kind"] for one in (*done.tried, *done.create)] == ["Job", "StatefulSet"]
+    assert desired(read(odd), running(2, 2), None, NOW).tried == ()
+    assert desired(read(jobs.fixed()), Observed(has_keys=True), None, NOW).tried == ()
+
+
 def test_a_fixed_job_waits_for_all_workers() -> None:
     job = read(jobs.fixed(replicas=3))
     some = Observed(size=3, workers=workers(2, placed=3))

@@ -107,6 +107,9 @@ async def carry_out(
         if wait := applied.may("create", child_of(manifest)):
             put_off[child_of(manifest)] = wait
             continue
+        if manifest is done.create[0]:
+            for other in done.tried:
+                await _create(client, job, other, dry_run=True)
         applied.writes["create"] += 1
         await _create(client, job, manifest)
     if done.resize is not None:
@@ -179,12 +182,15 @@ async def write_status(client: Client, job: TrainingJob, status: JobStatus) -> N
     await client.apply(resource, body, field_manager=names.CONTROLLER_ELASTIC, subresource="status")
 
 
-async def _create(client: Client, job: TrainingJob, manifest: Manifest) -> None:
+async def _create(
+    client: Client, job: TrainingJob, manifest: Manifest, *, dry_run: bool = False
+) -> None:
     kind = _KINDS[manifest["kind"]]
     # What its user misspelt within a pod's fields must not be left out in silence.
     has_pods = kind in (STATEFUL_SETS, JOBS)
     try:
-        await client.create(kind, owned(job, manifest), job.namespace, strict=has_pods)
+        made = owned(job, manifest)
+        await client.create(kind, made, job.namespace, strict=has_pods, dry_run=dry_run)
     except AlreadyExists:
         if kind is not SECRETS:  # whose names are nobody else's
             await _check_owner(client, job, manifest)
