@@ -115,7 +115,7 @@ def desired(job: TrainingJob, observed: Observed, target: int | None, now: float
         return Desired(delete=delete, status=status, again=_forgotten_at(job, now))
     if job.elastic is None:
         target = job.most
-    if observed.is_ending and observed.size is not None:
+    if observed.done and observed.size is not None:
         # A worker that came now would wait for others that have done their work.
         target = observed.size
     if target is None:
@@ -142,7 +142,9 @@ def _going_on(
         apply.append(supporting_objects.network_policy(job, children))
     # The gang is declared before its first pod, or this would be placed without the others.
     marked = observed.group.least if observed.group is not None else ""
-    apply.append(supporting_objects.pod_group(job, children, target, marked))
+    # Who has done its work is no member any more: a PodGroup that is made anew would wait for it.
+    members = max(1, target - observed.done)
+    apply.append(supporting_objects.pod_group(job, children, members, marked))
     create: list[Manifest] = []
     tried: tuple[Manifest, ...] = ()
     tell = None

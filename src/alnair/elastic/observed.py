@@ -85,7 +85,7 @@ class Observed(msgspec.Struct, frozen=True, kw_only=True):
         size: Workers that the StatefulSet, or of torchrun the Job, makes; None if it is not there.
         workers: The pods that there are.
         ending: Of torchrun's Job.
-        is_ending: Some of torchrun's workers have succeeded, so the others will soon.
+        done: So many of torchrun's workers have succeeded; the others will soon.
         launcher: None if it is not there.
         group: None if it is not there.
         hosts: None if the ConfigMap is not there.
@@ -102,7 +102,7 @@ class Observed(msgspec.Struct, frozen=True, kw_only=True):
     size: int | None = None
     workers: Sequence[Worker] = ()
     ending: Ending | None = None
-    is_ending: bool = False
+    done: int = 0
     launcher: Launcher | None = None
     group: Group | None = None
     hosts: Hosts | None = None

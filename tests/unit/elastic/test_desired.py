@@ -455,9 +455,17 @@ def test_a_gang_that_cannot_shrink_has_the_mark_of_somebody_else_taken_over_and_
 
 
 def test_torchrun_is_not_resized_once_some_of_it_has_ended_well() -> None:
-    here = Observed(size=2, workers=workers(1), group=Group(placed=True), is_ending=True)
+    here = Observed(size=2, workers=workers(1), group=Group(placed=True), done=1)
     done = desired(read(jobs.torch()), here, 4, NOW)
     assert (done.resize, done.status.target_replicas) == (None, 2)
+
+
+def test_a_gang_that_is_made_anew_does_not_wait_for_who_has_done_its_work() -> None:
+    lost = Observed(size=3, workers=[Worker(0)], done=2)
+    done = desired(read(jobs.torch(least=2)), lost, 3, NOW)
+    [group] = [one for one in done.apply if one["kind"] == "PodGroup"]
+    assert group["spec"]["minMember"] == 1
+    assert group["metadata"]["annotations"][names.ELASTIC_MIN] == "1"
 
 
 def test_a_pod_is_never_counted_as_another_jobs_for_a_label_of_its_user() -> None:

@@ -167,6 +167,7 @@ class ChildSet(msgspec.Struct, frozen=True):
     Attributes:
         owner: Uid of the training job that it belongs to: one of the same name that was deleted
             may have left it behind.
+        done: So many of its pods have succeeded.
         avoids: Nodes that new pods keep away from.
         settled: Its controller has read its latest version.
     """
@@ -177,7 +178,7 @@ class ChildSet(msgspec.Struct, frozen=True):
     role: str
     size: int
     ending: Ending | None = None
-    is_ending: bool = False
+    done: int = 0
     is_endless: bool = False
     avoids: tuple[str, ...] = ()
     settled: bool = True
@@ -259,7 +260,7 @@ def project_batch_job(made: BatchJobWire) -> ChildSet:
         size=1 if size is None else size,
         ending=ending,
         avoids=_avoids(meta),
-        is_ending=bool(made.status and made.status.succeeded),
+        done=(made.status.succeeded if made.status else None) or 0,
     )
 
 
