@@ -171,13 +171,14 @@ def _going_on(
     if move.retemplate:
         patch = node_exclusion.patch(job.leaves, job.workers.affinity)
         retemplate = Retemplate(children.workers, patch)
-    if observed.size is not None and size != observed.size and not move.anew:
+    anew = move.anew or _is_left_alone(job, observed)
+    if observed.size is not None and size != observed.size and not anew:
         resize = Resize(Child(workers["kind"], children.workers), size)
     changed = _changed(observed, apply)
     soon = now + NEWS if changed else None
     times = [at for at in (again, shrinks_at, starts_at, soon, move.again) if at is not None]
     return Desired(
-        delete=(Child("Job", children.workers),) if move.anew else (),
+        delete=(Child("Job", children.workers),) if anew else (),
         keys=job.framework == "horovod" and not observed.has_keys,
         apply=tuple(apply),
         changed=changed,
@@ -190,6 +191,18 @@ def _going_on(
         status=status,
         again=min(times, default=None),
     )
+
+
+def _is_left_alone(job: TrainingJob, observed: Observed) -> bool:
+    """Whether torchrun's first worker was lost when too many others had done their work.
+
+    It would wait for as many as the training needs at least; so all begin anew, and go on from the
+    checkpoint.
+    """
+    if job.framework != "torch" or not observed.done or observed.size is None:
+        return False
+    too_few = observed.size - observed.done < job.least
+    return too_few and any(one.index == 0 and not one.ready for one in observed.staying)
 
 
 def _is_unchecked(pod: PodOverlay) -> bool:

@@ -460,6 +460,18 @@ def test_torchrun_is_not_resized_once_some_of_it_has_ended_well() -> None:
     assert (done.resize, done.status.target_replicas) == (None, 2)
 
 
+def test_torchrun_begins_anew_where_the_first_worker_was_lost_and_too_many_have_ended() -> None:
+    job = read(jobs.torch(least=2))
+    there = Observed(size=2, workers=workers(1), group=Group(placed=True), done=1)
+    assert desired(job, there, 2, NOW).delete == ()
+    lost = msgspec.structs.replace(there, workers=[Worker(0, placed=True)])
+    assert desired(job, lost, 2, NOW).delete == (Child("Job", "elastictorchjob-job-workers"),)
+    # One that can go on alone does so, and others have nothing to wait for.
+    assert desired(read(jobs.torch()), lost, 2, NOW).delete == ()
+    assert desired(job, msgspec.structs.replace(lost, workers=[Worker(1)]), 2, NOW).delete == ()
+    assert desired(job, msgspec.structs.replace(lost, done=0), 2, NOW).delete == ()
+
+
 def test_a_gang_that_is_made_anew_does_not_wait_for_who_has_done_its_work() -> None:
     lost = Observed(size=3, workers=[Worker(0)], done=2)
     done = desired(read(jobs.torch(least=2)), lost, 3, NOW)
