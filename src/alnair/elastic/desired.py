@@ -20,12 +20,17 @@ from alnair.elastic.job_status import Stage, next_status, seconds, stamp
 from alnair.elastic.observed import Ending, Group, Observed
 from alnair.elastic.pod_templates import Manifest
 from alnair.model import names
-from alnair.model.elastic_types import JobStatus
+from alnair.model.elastic_types import JobStatus, PodOverlay
 from alnair.model.training_job import TrainingJob
 
 #: Seconds that a launcher waits for the last of the workers once the least of them are ready:
 #: each that comes later costs the training a pause.
 LAST_WORKERS: Final = 10.0
+#: So long Horovod's processes wait for one another at the start (Gloo's timeout), and at most so
+#: many times the grace: who is taken from them then costs the launcher, for they have no ring yet
+#: that could do without. A training that leaves its workers little grace has short steps.
+STARTS: Final = 30.0
+STARTS_OF_GRACE: Final = 6.0
 #: Seconds in which the news of what was written arrives.
 NEWS: Final = 1.0
 
@@ -60,6 +65,7 @@ class Desired(msgspec.Struct, frozen=True, kw_only=True):
         apply: Objects that shall be so.
         changed: Those of them that are otherwise than they shall be, whoever has changed them; for
             a moment that are also those that we have just applied.
+        tried: Objects that could be made: of which it is asked before any of `create` is.
         create: Objects that shall be made if they are not there, and not be touched if they are:
             their pods would be restarted.
         resize: How many workers there shall be.
@@ -76,6 +82,7 @@ class Desired(msgspec.Struct, frozen=True, kw_only=True):
     keys: bool = False
     apply: tuple[Manifest, ...] = ()
     changed: tuple[Child, ...] = ()
+    tried: tuple[Manifest, ...] = ()
     create: tuple[Manifest, ...] = ()
     resize: Resize | None = None
     tell: tuple[str, str] | None = None
@@ -108,7 +115,7 @@ def desired(job: TrainingJob, observed: Observed, target: int | None, now: float
         return Desired(delete=delete, status=status, again=_forgotten_at(job, now))
     if job.elastic is None:
         target = job.most
-    if observed.is_ending and observed.size is not None:
+    if observed.done and observed.size is not None:
         # A worker that came now would wait for others that have done their work.
         target = observed.size
     if target is None:
@@ -135,8 +142,11 @@ def _going_on(
         apply.append(supporting_objects.network_policy(job, children))
     # The gang is declared before its first pod, or this would be placed without the others.
     marked = observed.group.least if observed.group is not None else ""
-    apply.append(supporting_objects.pod_group(job, children, target, marked))
+    # Who has done its work is no member any more: a PodGroup that is made anew would wait for it.
+    members = max(1, target - observed.done)
+    apply.append(supporting_objects.pod_group(job, children, members, marked))
     create: list[Manifest] = []
+    tried: tuple[Manifest, ...] = ()
     tell = None
     starts_at = None
     if job.framework == "torch":
@@ -154,20 +164,25 @@ def _going_on(
             create.append(horovod.launcher(job, job.launcher, children, told))
     if observed.size is None and not move.waits:
         create.insert(0, workers)
+        if job.launcher is not None and observed.launcher is None and _is_unchecked(job.launcher):
+            # Or its workers would hold GPUs for a launcher that never comes.
+            tried = (horovod.launcher(job, job.launcher, children),)
     resize = retemplate = None
     if move.retemplate:
         patch = node_exclusion.patch(job.leaves, job.workers.affinity)
         retemplate = Retemplate(children.workers, patch)
-    if observed.size is not None and size != observed.size and not move.anew:
+    anew = move.anew or _is_left_alone(job, observed)
+    if observed.size is not None and size != observed.size and not anew:
         resize = Resize(Child(workers["kind"], children.workers), size)
     changed = _changed(observed, apply)
     soon = now + NEWS if changed else None
     times = [at for at in (again, shrinks_at, starts_at, soon, move.again) if at is not None]
     return Desired(
-        delete=(Child("Job", children.workers),) if move.anew else (),
+        delete=(Child("Job", children.workers),) if anew else (),
         keys=job.framework == "horovod" and not observed.has_keys,
         apply=tuple(apply),
         changed=changed,
+        tried=tried,
         create=tuple(create),
         resize=resize,
         tell=tell,
@@ -176,6 +191,24 @@ def _going_on(
         status=status,
         again=min(times, default=None),
     )
+
+
+def _is_left_alone(job: TrainingJob, observed: Observed) -> bool:
+    """Whether torchrun's first worker was lost when too many others had done their work.
+
+    It would wait for as many as the training needs at least; so all begin anew, and go on from the
+    checkpoint.
+    """
+    if job.framework != "torch" or not observed.done or observed.size is None:
+        return False
+    too_few = observed.size - observed.done < job.least
+    return too_few and any(one.index == 0 and not one.ready for one in observed.staying)
+
+
+def _is_unchecked(pod: PodOverlay) -> bool:
+    """Whether a pod has fields in which the schema of its job takes anything."""
+    parts = (pod.volumes, pod.env, pod.env_from, pod.affinity, pod.security_context, pod.labels)
+    return any(part is not None for part in (*parts, pod.node_selector))
 
 
 def _changed(observed: Observed, apply: Sequence[Manifest]) -> tuple[Child, ...]:
@@ -208,18 +241,19 @@ def _size(
 ) -> tuple[int, float | None]:
     """Return how many workers there shall be, and when fewer will do.
 
-    A training is told first to do without those that leave, and they go when it had its time.
+    A training is told first to do without those that leave, and they go when it had its time; at
+    its very start it cannot do without any.
     """
     there = observed.size
     if there is None or target >= there or job.framework == "torch" or observed.launcher is None:
         return target, None
     grace = job.elastic.scale_down_grace_seconds if job.elastic is not None else 0
-    told = observed.hosts
+    told, began = observed.hosts, observed.launcher.since
+    ready = began + min(STARTS, STARTS_OF_GRACE * grace) if began else 0.0
     if told is None or told.names != horovod.host_names(job, observed, target):
-        return there, now + grace
-    if now < told.since + grace:
-        return there, told.since + grace
-    return target, None
+        return there, max(now + grace, ready)
+    until = max(told.since + grace, ready)
+    return (there, until) if now < until else (target, None)
 
 
 def _hosts(

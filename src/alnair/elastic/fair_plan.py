@@ -190,9 +190,7 @@ class _Making:
                 continue
             one.missing = max(0, one.missing - each.need)
             if not one.size:
-                one.become(
-                    each.need, "Admitted", f"there is room for {counted(each.need, 'worker')}"
-                )
+                one.become(each.need, "Admitted", "there is room for it")
 
     def grow(self) -> None:
         """Give what is free to who has least."""

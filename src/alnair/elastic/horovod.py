@@ -45,15 +45,17 @@ printf 'look-again-%s:0\\n' $((now / 5 % 12))
 PRIVATE, AUTHORIZED, HOST = "id", "authorized_keys", "host"
 
 # The server's sessions do not have the container's variables: sshd gives them what it finds in the
-# file, as far as a line can hold it. Only the job's own key opens it.
+# file, as far as a line can hold it. Only the job's own key opens it. Who is not root can serve
+# its own user alone, and not ask PAM about it.
 _WAIT: Final = f"""\
 set -e
-mkdir -p /run/sshd ~/.ssh
+if [ "$(id -u)" = 0 ]; then mkdir -p /run/sshd; else set -- -o UsePAM=no; fi
+mkdir -p ~/.ssh
 chmod 700 ~/.ssh
 env | grep '^[A-Za-z_][A-Za-z_0-9]*=' > ~/.ssh/environment
 exec "$(command -v sshd || echo /usr/sbin/sshd)" -D -e -p {PORT} -h {KEYS_FOLDER}/{HOST} \
 -o AuthorizedKeysFile={KEYS_FOLDER}/{AUTHORIZED} -o StrictModes=no -o PasswordAuthentication=no \
--o PermitUserEnvironment=yes -o PidFile=none
+-o PermitUserEnvironment=yes -o PidFile=none "$@"
 """
 
 

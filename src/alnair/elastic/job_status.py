@@ -146,6 +146,13 @@ def migrates(before: JobStatus, status: JobStatus) -> bool:
     return stages[0] != stages[1]
 
 
+def is_created(job: TrainingJob) -> bool:
+    """Whether the API server takes a job's objects, as far as its status says."""
+    return all(
+        one.status == "True" for one in job.status.conditions or () if one.type == words.CREATED
+    )
+
+
 def waits_since(job: TrainingJob) -> float | None:
     """Return since when a job waits for room for its first workers; None if it does not.
 
@@ -264,7 +271,8 @@ def _scheduled(job: TrainingJob, observed: Observed, stage: Stage, started: str 
             " unless a scheduler of this name runs in the cluster"
         )
         return _Said(False, "OtherScheduler", text)
-    return _Said(False, "Waiting", f"fewer than {needed} workers have a node")
+    few = f"fewer than {needed} workers have" if needed > 1 else "no worker has"
+    return _Said(False, "Waiting", f"{few} a node")
 
 
 def _running(job: TrainingJob, observed: Observed, *, is_at_work: bool) -> _Said:
@@ -281,7 +289,8 @@ def _running(job: TrainingJob, observed: Observed, *, is_at_work: bool) -> _Said
     if words:
         return _told(role, words)
     if ready < job.least:
-        return _Said(False, "WorkersNotReady", f"fewer than {job.least} workers are ready")
+        few = f"fewer than {job.least} workers are" if job.least > 1 else "no worker is"
+        return _Said(False, "WorkersNotReady", f"{few} ready")
     return _Said(False, "LauncherNotReady", "the launcher does not run yet")
 
 
@@ -306,7 +315,11 @@ def _scaling(job: TrainingJob, observed: Observed, stage: Stage, started: str | 
     if there > target:
         return _Said(True, "ScalingDown", f"the job goes down to {counted(target, 'worker')}")
     if ready < target:
-        return _Said(True, "ScalingUp", f"the job is to have {target} workers that are ready")
+        text = f"the job is to have {target} workers that are ready"
+        role, words = observed.problem
+        if words and role == "worker":
+            text = f"{text}: {trouble(words, role).message}"
+        return _Said(True, "ScalingUp", text)
     return _Said(False, "Steady", f"the job has the {counted(target, 'worker')} that it shall have")
 
 

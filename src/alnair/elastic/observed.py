@@ -40,6 +40,7 @@ class Launcher(msgspec.Struct, frozen=True):
 
     Attributes:
         running: Its pod runs.
+        since: When its container began to run, seconds since the epoch; 0 if it does not.
         pod: Name of the pod; empty while there is none.
         hosts_seen: What the pod says of the hosts that its kubelet brought.
         ending: None while it goes on.
@@ -47,6 +48,7 @@ class Launcher(msgspec.Struct, frozen=True):
     """
 
     running: bool = False
+    since: float = 0.0
     pod: str = ""
     hosts_seen: str = ""
     ending: Ending | None = None
@@ -83,7 +85,7 @@ class Observed(msgspec.Struct, frozen=True, kw_only=True):
         size: Workers that the StatefulSet, or of torchrun the Job, makes; None if it is not there.
         workers: The pods that there are.
         ending: Of torchrun's Job.
-        is_ending: Some of torchrun's workers have succeeded, so the others will soon.
+        done: So many of torchrun's workers have succeeded; the others will soon.
         launcher: None if it is not there.
         group: None if it is not there.
         hosts: None if the ConfigMap is not there.
@@ -100,7 +102,7 @@ class Observed(msgspec.Struct, frozen=True, kw_only=True):
     size: int | None = None
     workers: Sequence[Worker] = ()
     ending: Ending | None = None
-    is_ending: bool = False
+    done: int = 0
     launcher: Launcher | None = None
     group: Group | None = None
     hosts: Hosts | None = None

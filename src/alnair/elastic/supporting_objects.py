@@ -40,14 +40,14 @@ def pod_group(job: TrainingJob, children: ChildNames, size: int, marked: str = "
     Args:
         job: Whose.
         children: Names of its objects.
-        size: Workers that it has.
+        size: Workers that it has, and that have not succeeded yet.
         marked: How many members the PodGroup says are enough.
     """
     extra = int(job.in_gang)
     needed = str(size + extra)
     metadata: Manifest = {"name": children.group, "labels": {job.kind: job.name}}
     if job.elastic is not None:
-        metadata["annotations"] = {names.ELASTIC_MIN: str(job.least + extra)}
+        metadata["annotations"] = {names.ELASTIC_MIN: str(min(job.least, size) + extra)}
     elif marked not in ("", needed):
         # Somebody else's mark on a gang that cannot shrink. Fields of others do not go by being
         # left out: we make it ours, with a value that does no harm, and leave it out the next time.

@@ -4,12 +4,21 @@ Kubernetes tells it in words alone: of who makes pods, of kubelets, and of refus
 known kinds they are about is found here; the words themselves are always told, too.
 """
 
+import re
 from typing import Final
 
 import msgspec
 
+from alnair.model.elastic_types import PodOverlay
+
 _WORKERS: Final = "spec.workersSpec"
 _LAUNCHER: Final = "spec.launcherSpec"
+
+#: The field of a pod's template that a refusal names: of the pod, its container or its metadata.
+_OF_POD: Final = re.compile(
+    r"\bspec\.template\.(?:spec\.(?:containers(?:\[0\])?\.)?|metadata\.)?([A-Za-z]+)"
+)
+_OVERLAY: Final = frozenset(field.encode_name for field in msgspec.structs.fields(PodOverlay))
 
 
 class Trouble(msgspec.Struct, frozen=True):
@@ -43,6 +52,18 @@ _KNOWN: Final = (
         "QuotaExceeded",
         ".gpusPerWorker, .resources and the number of workers",
         "lower one of them, or have the ResourceQuota raised",
+    ),
+    _Known(
+        ("failed quota", "must specify"),
+        "ResourcesMissing",
+        ".resources",
+        "ask for what the ResourceQuota counts",
+    ),
+    _Known(
+        (" usage per ",),
+        "LimitRangeViolated",
+        ".resources",
+        "ask for what the LimitRange allows",
     ),
     _Known(
         ("service account", "not found"),
@@ -138,6 +159,22 @@ def trouble(said: str, role: str) -> Trouble:
             again = ", then suspend the job and resume it" if known.restarts else ""
             return Trouble(known.reason, f"{words or reason}: {where}: {known.advice}{again}")
     return Trouble(reason or "Unknown", words or reason)
+
+
+def refused_pods(said: str, role: str) -> Trouble:
+    """Return why the API server takes no such pods, with the field of the job that is about it.
+
+    Args:
+        said: Its words, which name fields of a pod's template.
+        role: `worker` or `launcher`: whose pods they are.
+    """
+    found = _OF_POD.search(said)
+    field = found[1] if found else ""
+    if field == "priorityClassName":
+        where = f"spec.{field}"
+    else:
+        where = f"{_part(role)}.{field}" if field in _OVERLAY else _part(role)
+    return Trouble("Refused", f"{said}: {where}: correct it")
 
 
 def _part(role: str) -> str:

@@ -164,11 +164,23 @@ class Client:
         *,
         name: str | None = None,
         subresource: str | None = None,
+        strict: bool = False,
+        dry_run: bool = False,
     ) -> T:
         """Create an object, or a subresource of the object `name`.
 
+        Args:
+            resource: Of which kind.
+            obj: What is created.
+            namespace: Where.
+            name: Whose subresource it is.
+            subresource: Such as `binding`.
+            strict: A field that the API server does not know is an error, and not left out.
+            dry_run: Only try whether it could be.
+
         Raises:
             AlreadyExists: An object of this name is there.
+            BadRequest: A value has another type, or a field is not known.
             Invalid: A field's value is refused.
         """
         namespace = self._namespace(resource, obj, namespace)
@@ -176,7 +188,10 @@ class Client:
             path = resource.item(name or key_of(obj)[1], namespace, subresource)
         else:
             path = resource.collection(namespace)
-        data = await self._request("POST", path, body=encode(obj))
+        query = {"fieldValidation": "Strict"} if strict else {}
+        if dry_run:
+            query["dryRun"] = "All"
+        data = await self._request("POST", path, body=encode(obj), query=query)
         return codec_of(resource.type).decode(data)
 
     async def replace(

@@ -69,6 +69,31 @@ TROUBLES: Final[list[tuple[Manifest, str, str, str]]] = [
         "OtherScheduler",
         "spec.schedulerName",
     ),
+    # What none of the kind can be must not keep the others' sizes from being planned.
+    (
+        jobs.torch("number", affinity={"nodeAffinity": 3}),
+        "Created",
+        "Refused",
+        "spec.workersSpec.affinity: correct it",
+    ),
+    (
+        jobs.elastic("misspelt", volumes=[{"name": "d", "secret": {"secretname": "x"}}]),
+        "Created",
+        "Refused",
+        "spec.workersSpec.volumes: correct it",
+    ),
+    (
+        jobs.changed(jobs.elastic("starts"), "spec.launcherSpec.securityContext", {"runAsUsr": 1}),
+        "Created",
+        "Refused",
+        "spec.launcherSpec.securityContext: correct it",
+    ),
+    (
+        jobs.torch("label", labels={"a b": "c"}),
+        "Created",
+        "Refused",
+        "spec.workersSpec.labels: correct it",
+    ),
     (jobs.fixed("claim", **VOLUME), "Scheduled", "Unschedulable", '"absent" not found'),
     (jobs.torch("claims", **VOLUME), "Scheduled", "FitsNowhere", '"absent" not found'),
 ]

@@ -23,6 +23,7 @@ from alnair.kube.resources import (
     SERVICES,
     STATEFUL_SETS,
     Manifest,
+    grouped,
 )
 from alnair.local.controlplane import LocalCluster
 from alnair.model import names
@@ -39,6 +40,9 @@ from kit.live.scheduler_process import (
 from kit.live.shared_clusters import SharedClusters
 
 KINDS: Final = {one.kind: one.resource() for one in TRAINING_JOBS}
+AUTOSCALERS: Final = grouped(
+    "autoscaling", "v2", "horizontalpodautoscalers", "HorizontalPodAutoscaler"
+)
 #: A pod of a Job ends at once on simulated nodes, but for this.
 LASTS: Final = {"annotations": {"ai.centaurus.io/simulated-duration": "3600s"}}
 
@@ -104,7 +108,7 @@ class Team:
         await eventually(nothing, 40)
 
 
-async def test_a_job_is_made_scaled_suspended_resumed_and_leaves_nothing(
+async def test_a_job_is_made_scaled_suspended_resumed_autoscaled_and_leaves_nothing(
     admin: Client,
     namespace: str,
     start_scheduler: StartScheduler,
@@ -153,6 +157,12 @@ async def test_a_job_is_made_scaled_suspended_resumed_and_leaves_nothing(
         return {"LauncherRuns", "Suspended"} <= reasons
 
     await eventually(told)
+    # Kubernetes' own autoscaler: below its minimum it needs no metrics to scale up.
+    scaled = {"apiVersion": KINDS[kind].api_version, "kind": kind, "name": "mnist"}
+    bounds = {"scaleTargetRef": scaled, "minReplicas": 4, "maxReplicas": 5}
+    await admin.create(AUTOSCALERS, {"metadata": {"name": "mnist"}, "spec": bounds}, namespace)
+    await team.becomes(kind, "mnist", phase="Running", availableReplicas=4)
+    await admin.delete(AUTOSCALERS, "mnist", namespace)
     await team.leaves_nothing()
 
 

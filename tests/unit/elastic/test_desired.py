@@ -156,6 +156,16 @@ def test_the_launcher_waits_for_all_workers_and_not_for_ever_for_the_last() -> N
     assert desired(later(job, done), too_few, 3, NOW + 1000).create == ()
 
 
+def test_a_launcher_with_fields_that_nobody_has_checked_is_tried_before_its_workers_are_made() -> (
+    None
+):
+    odd = jobs.changed(jobs.fixed(), "spec.launcherSpec.affinity", {"podAffinty": {}})
+    done = desired(read(odd), Observed(has_keys=True), None, NOW)
+    assert [one["kind"] for one in (*done.tried, *done.create)] == ["Job", "StatefulSet"]
+    assert desired(read(odd), running(2, 2), None, NOW).tried == ()
+    assert desired(read(jobs.fixed()), Observed(has_keys=True), None, NOW).tried == ()
+
+
 def test_a_fixed_job_waits_for_all_workers() -> None:
     job = read(jobs.fixed(replicas=3))
     some = Observed(size=3, workers=workers(2, placed=3))
@@ -252,6 +262,24 @@ def test_workers_leave_after_the_training_was_told_and_had_its_grace() -> None:
     over = desired(job, running(4, 2, since=NOW - 20), 2, NOW)
     assert over.resize == Resize(Child("StatefulSet", "elastichorovodjob-job-workers"), 2)
     assert true(over)["Scaling"] == "ScalingDown"
+
+
+@pytest.mark.parametrize(("grace", "lasts"), [(0, 0), (1, 6), (5, 30), (20, 30)])
+def test_no_worker_leaves_while_the_launcher_has_just_begun(grace: int, lasts: int) -> None:
+    job = read(
+        jobs.changed(jobs.elastic(most=8), "spec.elasticPolicy.scaleDownGraceSeconds", grace)
+    )
+    here = running(4, 2, since=NOW - 25)
+    assert here.launcher is not None
+
+    def begun(ago: float) -> Desired:
+        launcher = msgspec.structs.replace(here.launcher, since=NOW - ago)
+        return desired(job, msgspec.structs.replace(here, launcher=launcher), 2, NOW)
+
+    assert begun(lasts).resize is not None
+    if lasts:
+        early = begun(lasts - 1)
+        assert (early.resize, early.again) == (None, NOW + 1)
 
 
 def test_what_has_not_begun_shrinks_at_once() -> None:
@@ -427,9 +455,29 @@ def test_a_gang_that_cannot_shrink_has_the_mark_of_somebody_else_taken_over_and_
 
 
 def test_torchrun_is_not_resized_once_some_of_it_has_ended_well() -> None:
-    here = Observed(size=2, workers=workers(1), group=Group(placed=True), is_ending=True)
+    here = Observed(size=2, workers=workers(1), group=Group(placed=True), done=1)
     done = desired(read(jobs.torch()), here, 4, NOW)
     assert (done.resize, done.status.target_replicas) == (None, 2)
+
+
+def test_torchrun_begins_anew_where_the_first_worker_was_lost_and_too_many_have_ended() -> None:
+    job = read(jobs.torch(least=2))
+    there = Observed(size=2, workers=workers(1), group=Group(placed=True), done=1)
+    assert desired(job, there, 2, NOW).delete == ()
+    lost = msgspec.structs.replace(there, workers=[Worker(0, placed=True)])
+    assert desired(job, lost, 2, NOW).delete == (Child("Job", "elastictorchjob-job-workers"),)
+    # One that can go on alone does so, and others have nothing to wait for.
+    assert desired(read(jobs.torch()), lost, 2, NOW).delete == ()
+    assert desired(job, msgspec.structs.replace(lost, workers=[Worker(1)]), 2, NOW).delete == ()
+    assert desired(job, msgspec.structs.replace(lost, done=0), 2, NOW).delete == ()
+
+
+def test_a_gang_that_is_made_anew_does_not_wait_for_who_has_done_its_work() -> None:
+    lost = Observed(size=3, workers=[Worker(0)], done=2)
+    done = desired(read(jobs.torch(least=2)), lost, 3, NOW)
+    [group] = [one for one in done.apply if one["kind"] == "PodGroup"]
+    assert group["spec"]["minMember"] == 1
+    assert group["metadata"]["annotations"][names.ELASTIC_MIN] == "1"
 
 
 def test_a_pod_is_never_counted_as_another_jobs_for_a_label_of_its_user() -> None:

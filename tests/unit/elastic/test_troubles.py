@@ -8,7 +8,7 @@ import pytest
 from alnair.elastic.desired import desired
 from alnair.elastic.job_status import news, refused
 from alnair.elastic.observed import Ending, Group, Launcher, Observed, Worker
-from alnair.elastic.troubles import trouble
+from alnair.elastic.troubles import Trouble, refused_pods, trouble
 from alnair.kube.objects.training_jobs import (
     ElasticHorovodJobWire,
     ElasticTorchJobWire,
@@ -58,6 +58,16 @@ def said(status: JobStatus, kind: str) -> tuple[str, str, str]:
             f"{FORBIDDEN}: no PriorityClass with name high was found",
             "PriorityClassMissing",
             "spec.priorityClassName",
+        ),
+        (
+            f"{FORBIDDEN}: failed quota: none: must specify requests.cpu for: worker",
+            "ResourcesMissing",
+            "spec.workersSpec.resources: ask for what the ResourceQuota counts",
+        ),
+        (
+            f"{FORBIDDEN}: maximum memory usage per Container is 1Gi, but limit is 2Gi",
+            "LimitRangeViolated",
+            "spec.workersSpec.resources: ask for what the LimitRange allows",
         ),
         (
             f'{FORBIDDEN}: violates PodSecurity "restricted:latest": runAsNonRoot',
@@ -194,6 +204,55 @@ def test_objects_that_are_refused_are_told_until_they_are_not() -> None:
     same = refused(status, done.status, why, NOW + 60)
     assert same == status
     assert news(status, same) == []
+
+
+@pytest.mark.parametrize(
+    ("words", "role", "field"),
+    [
+        (
+            "x: spec.template.spec.volumes[2].secret.secretName: Required value",
+            "worker",
+            ".volumes",
+        ),
+        (
+            'strict decoding error: unknown field "spec.template.spec.affinity.nodeAffinty"',
+            "launcher",
+            ".affinity",
+        ),
+        ("field EnvVar.spec.template.spec.containers.env.value of type string", "worker", ".env"),
+        (
+            'spec.template.spec.containers[0].resources.requests: Invalid value: "2"',
+            "worker",
+            ".resources",
+        ),
+        ('spec.template.labels: Invalid value: "a b"', "worker", ".labels"),
+        ("spec.template.metadata.annotations: Invalid value", "launcher", ".annotations"),
+        ("something else", "worker", ""),
+    ],
+)
+def test_pods_that_are_refused_are_told_with_the_field_of_the_job(
+    words: str, role: str, field: str
+) -> None:
+    said = refused_pods(words, role)
+    part = {"worker": "spec.workersSpec", "launcher": "spec.launcherSpec"}[role]
+    assert said == Trouble("Refused", f"{words}: {part}{field}: correct it")
+
+
+def test_a_refused_priority_class_is_the_jobs_and_not_of_a_part() -> None:
+    said = refused_pods("spec.template.spec.priorityClassName: Invalid value", "worker")
+    assert said.message.endswith(": spec.priorityClassName: correct it")
+
+
+def test_a_job_that_goes_up_says_what_keeps_a_worker_from_its_start() -> None:
+    here = Observed(
+        size=2,
+        workers=[*workers(1), Worker(1, placed=True, problem="ErrImagePull: no such host")],
+        launcher=Launcher(running=True, pod="l"),
+        group=Group(placed=True),
+    )
+    status = desired(read(jobs.elastic()), here, 2, NOW).status
+    assert said(status, "Scaling")[:2] == ("True", "ScalingUp")
+    assert "no such host: spec.workersSpec.image and" in said(status, "Scaling")[2]
 
 
 def workers(count: int) -> list[Worker]:

@@ -41,7 +41,7 @@ def submission(
     least, most = _bounds(size)
     memory = _gpu_memory(size)
     wanted = Submission(
-        name=_name(program.job, script),
+        name=_name(program.job, script, words),
         kind=program.kind,
         image=program.image,
         least=least,
@@ -102,10 +102,11 @@ def _script(words: Sequence[str]) -> "Script | None":
     return Script(path.name, text)
 
 
-def _name(given: str | None, script: "Script | None") -> str:
+def _name(given: str | None, script: "Script | None", words: Sequence[str]) -> str:
     if given is None and script is None:
+        gone = f"{words[0]} is not there, and " if words and words[0].endswith(".py") else ""
         raise typer.BadParameter(
-            "without a script NAME.py the job has no name yet: give one", param_hint="--job"
+            f"{gone}without a script NAME.py the job has no name yet: give one", param_hint="--job"
         )
     name = given
     if name is None:

@@ -169,6 +169,8 @@ def _kube_controller_manager(at: ClusterSettings) -> list[str]:
         # It tells kubelets how long to cache secrets, in an annotation of each node that changes
         # with their number: thousands of writes, and nobody reads them here.
         "--controllers=*,-ttl-controller",
+        # Who tries an autoscaler sees what it does; the default is 15 s.
+        "--horizontal-pod-autoscaler-sync-period=2s",
         *_doubts(at),
     ]
 

@@ -124,6 +124,9 @@ def test_nothing_to_run_is_told() -> None:
     assert "without a script NAME.py the job has no name yet" in refused(
         "--image", "i:1", "--", "python"
     )
+    assert "/nowhere/train.py is not there, and without a script" in refused(
+        "/nowhere/train.py", "--image", "i:1"
+    )
 
 
 def test_a_format_without_a_dry_run_is_refused(script: Path) -> None:

@@ -173,7 +173,7 @@ class JobCache:
         return Observed(
             size=None if workers is None else workers.size,
             ending=None if workers is None else workers.ending,
-            is_ending=workers is not None and workers.is_ending,
+            done=0 if workers is None else workers.done,
             workers=[
                 Worker(
                     pod.index,
@@ -229,7 +229,7 @@ class JobCache:
             return []
         for role, name in zip(("worker", "launcher"), makers(job.kind, job.name), strict=True):
             made = self._set(key, role)
-            if made is None or made.ending is not None or made.is_ending:
+            if made is None or made.ending is not None or made.done:
                 continue
             pods = [pod for pod in self.pods(key, role) if pod.owner == made.uid]
             if len(pods) < made.size:
@@ -243,7 +243,7 @@ class JobCache:
     def lost(self, key: JobKey) -> list[str]:
         """Return the workers' pods that failed in a place where others were lost before."""
         made = self._set(key, "worker")
-        if made is None or made.ending is not None or made.is_ending:
+        if made is None or made.ending is not None or made.done:
             return []
         found = self._pods.get(key, {}).values()
         return [pod.name for pod in found if pod.losses and pod.owner == made.uid]
@@ -285,6 +285,7 @@ class JobCache:
         pod = pods[0]
         return Launcher(
             running=pod.running,
+            since=pod.since,
             pod=pod.name,
             hosts_seen=pod.hosts_seen,
             ending=made.ending,

@@ -14,11 +14,12 @@ from alnair.elastic import supporting_objects
 from alnair.elastic.child_names import child_names
 from alnair.elastic.desired import Child, Desired, Resize
 from alnair.elastic.pod_templates import Manifest
-from alnair.elastic.troubles import Trouble, trouble
+from alnair.elastic.troubles import Trouble, refused_pods, trouble
 from alnair.kube.client import Client
 from alnair.kube.errors import (
     AlreadyExists,
     ApiError,
+    BadRequest,
     Conflict,
     Forbidden,
     Invalid,
@@ -62,6 +63,18 @@ class LeftBehindError(KubeError):
     """An object of a former job of the name was there, and is being deleted: to be tried again."""
 
 
+class PodsRefusedError(KubeError):
+    """The API server takes no such pods, as long as the job says that they shall be so.
+
+    Attributes:
+        role: `worker` or `launcher`: whose they are.
+    """
+
+    def __init__(self, role: str, message: str) -> None:
+        super().__init__(message)
+        self.role = role
+
+
 async def carry_out(
     client: Client, job: TrainingJob, done: Desired, applied: Applied
 ) -> Mapping[Child, float]:
@@ -94,6 +107,9 @@ async def carry_out(
         if wait := applied.may("create", child_of(manifest)):
             put_off[child_of(manifest)] = wait
             continue
+        if manifest is done.create[0]:
+            for other in done.tried:
+                await _create(client, job, other, dry_run=True)
         applied.writes["create"] += 1
         await _create(client, job, manifest)
     if done.resize is not None:
@@ -166,13 +182,22 @@ async def write_status(client: Client, job: TrainingJob, status: JobStatus) -> N
     await client.apply(resource, body, field_manager=names.CONTROLLER_ELASTIC, subresource="status")
 
 
-async def _create(client: Client, job: TrainingJob, manifest: Manifest) -> None:
+async def _create(
+    client: Client, job: TrainingJob, manifest: Manifest, *, dry_run: bool = False
+) -> None:
     kind = _KINDS[manifest["kind"]]
+    # What its user misspelt within a pod's fields must not be left out in silence.
+    has_pods = kind in (STATEFUL_SETS, JOBS)
     try:
-        await client.create(kind, owned(job, manifest), job.namespace)
+        made = owned(job, manifest)
+        await client.create(kind, made, job.namespace, strict=has_pods, dry_run=dry_run)
     except AlreadyExists:
         if kind is not SECRETS:  # whose names are nobody else's
             await _check_owner(client, job, manifest)
+    except (BadRequest, Invalid) as error:
+        if not has_pods:
+            raise
+        raise PodsRefusedError(manifest["metadata"]["labels"]["role"], error.message) from error
 
 
 async def _apply(client: Client, job: TrainingJob, manifest: Manifest, applied: Applied) -> None:
@@ -242,6 +267,8 @@ def refusal(error: KubeError) -> Trouble | None:
     """Return what the user must know of an error; None if it will pass, or is not theirs."""
     if isinstance(error, NameTakenError):
         return Trouble("NameTaken", str(error))
+    if isinstance(error, PodsRefusedError):
+        return refused_pods(str(error), error.role)
     if isinstance(error, Forbidden) and " cannot " in error.message:
         return None  # for want of rights of ours, as a server says that has just been started
     if isinstance(error, Forbidden | Invalid):

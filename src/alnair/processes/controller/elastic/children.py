@@ -5,6 +5,7 @@ from typing import Final
 
 import msgspec
 
+from alnair.elastic.job_status import seconds
 from alnair.elastic.observed import Ending
 from alnair.elastic.pod_templates import KINDS
 from alnair.kube.objects.training_jobs import JobMeta
@@ -30,8 +31,13 @@ class _State(msgspec.Struct):
     message: str | None = None
 
 
+class _Run(msgspec.Struct, rename="camel"):
+    started_at: str = ""
+
+
 class _ContainerState(msgspec.Struct):
     waiting: _State | None = None
+    running: _Run | None = None
 
 
 class _ContainerStatus(msgspec.Struct):
@@ -131,6 +137,7 @@ class ChildPod(msgspec.Struct, frozen=True):
     """A pod of a training job; `owner` is the uid of what made it.
 
     Attributes:
+        since: When its container began to run, seconds since the epoch; 0 if it does not.
         losses: Of one that failed, how many were lost in its place before by disruptions.
         held: It is being deleted, and its Job has yet to let it go.
     """
@@ -149,6 +156,7 @@ class ChildPod(msgspec.Struct, frozen=True):
     hosts_seen: str
     problem: str
     node: str = ""
+    since: float = 0.0
     losses: int = 0
     held: bool = False
 
@@ -159,6 +167,7 @@ class ChildSet(msgspec.Struct, frozen=True):
     Attributes:
         owner: Uid of the training job that it belongs to: one of the same name that was deleted
             may have left it behind.
+        done: So many of its pods have succeeded.
         avoids: Nodes that new pods keep away from.
         settled: Its controller has read its latest version.
     """
@@ -169,7 +178,7 @@ class ChildSet(msgspec.Struct, frozen=True):
     role: str
     size: int
     ending: Ending | None = None
-    is_ending: bool = False
+    done: int = 0
     is_endless: bool = False
     avoids: tuple[str, ...] = ()
     settled: bool = True
@@ -212,6 +221,7 @@ def project_pod(pod: PodWire) -> ChildPod:
         hosts_seen=annotations.get(names.HOSTS_SEEN, ""),
         problem=_problem(status),
         node=pod.spec.node_name or "",
+        since=_since(status),
         losses=int(losses) if losses.isdecimal() and status.phase == "Failed" else 0,
         held=leaving and TRACKED in (meta.finalizers or ()),
     )
@@ -250,7 +260,7 @@ def project_batch_job(made: BatchJobWire) -> ChildSet:
         size=1 if size is None else size,
         ending=ending,
         avoids=_avoids(meta),
-        is_ending=bool(made.status and made.status.succeeded),
+        done=(made.status.succeeded if made.status else None) or 0,
     )
 
 
@@ -307,6 +317,13 @@ def _applied(meta: ObjectMeta) -> str:
 def _avoids(meta: ObjectMeta) -> tuple[str, ...]:
     said = (meta.annotations or {}).get(names.LEAVE_NODES, "")
     return tuple(said.split(",")) if said else ()
+
+
+def _since(status: _PodStatus) -> float:
+    for one in status.container_statuses or ():
+        if one.state and one.state.running:
+            return seconds(one.state.running.started_at)
+    return 0.0
 
 
 def _problem(status: _PodStatus) -> str:

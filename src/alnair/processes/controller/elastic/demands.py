@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from alnair.elastic import horovod, torch
 from alnair.elastic.child_names import child_names
-from alnair.elastic.job_status import seconds, waits_since
+from alnair.elastic.job_status import is_created, seconds, waits_since
 from alnair.kube.objects.pod_projection import PodProjector
 from alnair.kube.objects.wire import PodWire
 from alnair.model import names
@@ -94,12 +94,14 @@ class Demands:
         self._asking: dict[JobKey, Asking] = {}
         self._memory: dict[JobKey, _Memory] = {}
         self._changed: dict[JobKey, None] = {}
+        self._unreadable: set[JobKey] = set()
+        self._left_out: list[JobKey] = []
 
     def mark(self, key: JobKey) -> bool:
         """Note that a job changed; returns whether somebody waits for the next plan for it."""
         self._changed[key] = None
         job, known = self._cache.jobs.get(key), self._asking.get(key)
-        if job is None or not takes_part(job):
+        if job is None or not takes_part(job) or self._is_refused(key, job):
             return False
         return known is None or (known.uid, known.generation) != (job.uid, job.generation)
 
@@ -111,13 +113,31 @@ class Demands:
         """Return what all jobs ask for."""
         for key in self._changed:
             job = self._cache.jobs.get(key)
-            if job is None or not takes_part(job):
-                self._asking.pop(key, None)
-                self._memory.pop(key, None)
-            else:
+            was_unreadable = key in self._unreadable
+            self._unreadable.discard(key)
+            if job is None or not takes_part(job) or self._is_refused(key, job):
+                self._leave_out(key)
+                continue
+            try:
                 self._asking[key] = self._look(key, job)
+            except msgspec.ValidationError:
+                # No API server takes such a pod. Its words are the user's, who must not hold up
+                # the plan for everybody else.
+                self._leave_out(key)
+                self._unreadable.add(key)
+                if not was_unreadable:
+                    self._left_out.append(key)
         self._changed.clear()
         return list(self._asking.items())
+
+    def left_out(self) -> list[JobKey]:
+        """Return, once, the jobs that have just been found to have no place in plans."""
+        found, self._left_out = self._left_out, []
+        return found
+
+    def unreadable(self, key: JobKey) -> bool:
+        """Whether a job has no place in plans, as its workers' pod is none."""
+        return key in self._unreadable
 
     def size(self, key: JobKey) -> int | None:
         """Return how many workers a job was last given; None if no plan has asked about it."""
@@ -145,6 +165,14 @@ class Demands:
             self._changed[key] = None
         is_news, memory.size = memory.size != size, size
         return is_news
+
+    def _leave_out(self, key: JobKey) -> None:
+        self._asking.pop(key, None)
+        self._memory.pop(key, None)
+
+    def _is_refused(self, key: JobKey, job: TrainingJob) -> bool:
+        """Whether the API server does not take a job's objects, so that it needs no room yet."""
+        return not is_created(job) and not self._cache.has_workers(key)
 
     def _look(self, key: JobKey, job: TrainingJob) -> Asking:
         before = self._asking.get(key)

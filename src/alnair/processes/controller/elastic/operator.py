@@ -33,6 +33,7 @@ from alnair.processes.controller.elastic.cache import RESOURCES, JobCache
 from alnair.processes.controller.elastic.carrying_out import (
     LeftBehindError,
     NameTakenError,
+    PodsRefusedError,
     carry_out,
     refusal,
     write_status,
@@ -51,11 +52,12 @@ from alnair.processes.controller.paces import Paces
 _log = logging.getLogger(__name__)
 
 #: Seconds in which further changes of a job are gathered, after which a pass that failed is
-#: repeated, at first and at most, and which a new job waits for its first plan before its status
-#: says so.
+#: repeated, at first and at most, and where the API server takes no such pods; and which a new job
+#: waits for its first plan before its status says so.
 _GATHER: Final = 0.05
 _RETRY: Final = 1.0
 _RETRY_MOST: Final = 10.0
+_REFUSED: Final = 60.0
 _FIRST_PLAN: Final = 1.0
 #: They are gathered as long as the pass took, but at most so long: where answers are slow, fewer
 #: writes are sooner done.
@@ -223,6 +225,10 @@ class TrainingJobOperator:
             # Its namespace is being deleted, or a right or a quota is missing, or a name is taken.
             _log.info("%s %s/%s: %s", *key, error)
             self._look_in(key, _RETRY_MOST)
+        except PodsRefusedError as error:
+            # Until the job is another, or the cluster takes other pods.
+            _log.info("%s %s/%s: %s", *key, error)
+            self._look_in(key, _REFUSED)
         except KubeError as error:
             _log.warning("%s %s/%s: %s", *key, error)
             self._look_in(key, self._failures.next(key))
@@ -308,8 +314,12 @@ class TrainingJobOperator:
         """Return the workers that a job shall have: as planned or, before a plan, as it has."""
         if job.scheduler not in names.SCHEDULERS:
             return job.wish
-        planned = self._planner.size(key)
-        return (job.status.target_replicas if planned is None else planned) or None
+        if self._planner.unreadable(key):
+            return job.least  # so that the API server says what is wrong with it
+        if (planned := self._planner.size(key)) is not None:
+            return planned or None
+        given = job.status.target_replicas
+        return max(job.least, min(given, job.wish)) if given else None
 
     async def _told(self, job: TrainingJob) -> Hosts | None:
         """Return what the job's host discovery says; asked once, then known."""

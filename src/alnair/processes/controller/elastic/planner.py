@@ -82,6 +82,10 @@ class Planner:
         """Return how many workers a job shall have; None if no plan has asked about it."""
         return self._demands.size(key)
 
+    def unreadable(self, key: JobKey) -> bool:
+        """Whether a job has no place in plans, as its workers' pod is none."""
+        return self._demands.unreadable(key)
+
     def unplaced(self) -> list[Unplaced]:
         """Return the jobs that have no pods, as they wait for room."""
         return self._demands.unplaced()
@@ -146,6 +150,8 @@ class Planner:
         """Plan once; returns when to plan again though nothing has changed."""
         now = time.time()
         asking = self._demands.now()
+        for key in self._demands.left_out():
+            self._changed(key, None)
         if not asking:
             return None
 

@@ -6,7 +6,8 @@ import msgspec
 import pytest
 
 from alnair.elastic.desired import Child, Desired, Resize
-from alnair.kube.errors import AlreadyExists
+from alnair.elastic.troubles import Trouble
+from alnair.kube.errors import AlreadyExists, ApiError, BadRequest, Invalid
 from alnair.kube.objects.training_jobs import ElasticHorovodJobWire, project_training_job
 from alnair.kube.timestamps import timestamp
 from alnair.model.training_job import TrainingJob
@@ -15,7 +16,9 @@ from alnair.processes.controller.elastic.applied import Applied
 from alnair.processes.controller.elastic.carrying_out import (
     LeftBehindError,
     NameTakenError,
+    PodsRefusedError,
     carry_out,
+    refusal,
 )
 from kit import training_jobs as jobs
 
@@ -34,7 +37,7 @@ class FakeClient:
         meta = {"uid": "set", "creationTimestamp": created, "ownerReferences": [owner]}
         self._found = msgspec.convert({"metadata": meta}, carrying_out._Owned)
 
-    async def create(self, resource: Any, manifest: Any, namespace: str) -> None:
+    async def create(self, resource: Any, manifest: Any, namespace: str, **options: bool) -> None:
         raise AlreadyExists(409, "AlreadyExists", "it is there")
 
     async def get(self, resource: Any, name: str, namespace: str) -> Any:
@@ -68,6 +71,32 @@ async def test_workers_that_a_former_job_of_the_name_left_behind_are_deleted_and
     assert client.deleted == deleted
 
 
+class Refusing:
+    """Of an API server that takes nothing, and is told whether to be strict."""
+
+    def __init__(self, error: ApiError) -> None:
+        self.error, self.strict = error, False
+
+    async def create(self, resource: Any, manifest: Any, namespace: str, **options: bool) -> None:
+        self.strict = options["strict"]
+        raise self.error
+
+
+@pytest.mark.parametrize("error", [BadRequest, Invalid])
+async def test_pods_that_are_refused_are_told_with_whose_they_are(error: type[ApiError]) -> None:
+    said = 'unknown field "spec.template.spec.affinity.podAffinty"'
+    client: Any = Refusing(error(400, "Bad", said))
+    made: jobs.Manifest = {
+        "kind": "Job",
+        "metadata": {"name": "l", "labels": {"role": "launcher"}},
+    }
+    with pytest.raises(PodsRefusedError) as caught:
+        await carrying_out._create(client, read_job(), made)
+    assert client.strict, "what is misspelt in a pod is not left out in silence"
+    why = refusal(caught.value)
+    assert why == Trouble("Refused", f"{said}: spec.launcherSpec.affinity: correct it")
+
+
 class Recorder:
     """Takes whatever is written, and remembers it."""
 
@@ -77,8 +106,8 @@ class Recorder:
     async def apply(self, resource: Any, manifest: Any, **options: Any) -> None:
         self.written.append(f"apply {resource.kind}")
 
-    async def create(self, resource: Any, manifest: Any, namespace: str) -> None:
-        self.written.append(f"create {resource.kind}")
+    async def create(self, resource: Any, manifest: Any, namespace: str, **options: bool) -> None:
+        self.written.append(f"{'try' if options['dry_run'] else 'create'} {resource.kind}")
 
     async def merge_patch(self, resource: Any, *args: Any) -> None:
         self.written.append(f"patch {resource.kind}")
@@ -121,6 +150,22 @@ async def test_the_launcher_is_told_to_look_at_its_hosts_only_once_they_are_writ
     now[0] += 0.75
     assert await carry_out(fake, job, telling("4"), applied) == {}
     assert seen() == ["apply ConfigMap", "patch Pod"]
+
+
+async def test_a_launcher_is_tried_before_the_workers_that_would_wait_for_it() -> None:
+    job, client = read_job(), Recorder()
+    made: jobs.Manifest = {"kind": "StatefulSet", "metadata": {"name": "w"}}
+    launcher: jobs.Manifest = {"kind": "Job", "metadata": {"name": "l"}}
+    done = Desired(tried=(launcher,), create=(made,), status=job.status)
+    fake: Any = client
+    for _ in range(2):
+        await carry_out(fake, job, done, Applied(clock=lambda: 100.0))
+    assert client.written == ["try Job", "create StatefulSet"] * 2
+    # Nor is it tried again and again while the news of the workers is on its way.
+    applied = Applied(clock=lambda: 100.0)
+    for _ in range(5):
+        await carry_out(fake, job, done, applied)
+    assert client.written[4:] == ["try Job", "create StatefulSet"]
 
 
 async def test_what_was_deleted_or_made_just_before_is_not_again() -> None:

@@ -37,6 +37,9 @@ def test_a_pod_says_whose_it_is_and_how_it_is() -> None:
     ready = pod({"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]})
     assert (ready.job, ready.index) == (("ElasticHorovodJob", "team", "a"), 3)
     assert (ready.ready, ready.running, ready.ended, ready.problem) == (True, True, False, "")
+    state = {"running": {"startedAt": "2026-01-01T00:00:00Z"}}
+    assert pod({"containerStatuses": [{"state": state}]}).since == 1767225600.0
+    assert ready.since == 0.0
     assert pod({}, deletionTimestamp="2026-01-01T00:00:00Z").leaving
     assert pod({}, labels={}).job is None
 
