@@ -104,6 +104,11 @@ def test_kernels_that_run_side_by_side_in_several_streams_count_once(
     assert got == pytest.approx(list(limits), abs=3)
 
 
+def test_a_kernel_whose_runs_differ_does_not_leave_the_gpu_idle() -> None:
+    """A tenth of its runs makes nearly all of its time: what is queued may be done long before."""
+    assert sum(shares(Tenant(BIMODAL, 70), Tenant(FIVE, 30), seconds=13)) >= 97.6  # before 97.2
+
+
 def test_under_mps_no_slices_of_others_are_taken_off_what_a_kernel_took() -> None:
     """Clients run at once, on their parts of the SMs: a share is of the time, and of that part."""
     part = {"CUDA_MPS_ACTIVE_THREAD_PERCENTAGE": "40"}

@@ -140,7 +140,9 @@ static uint64_t due(int row, uint64_t rate, uint64_t tat, uint64_t busy, uint64_
      * GPU idle. */
     if (in >= turns.length || tat >= begin + turns.period || busy >= begin + turns.length)
         return begin + turns.period;
-    return busy > now + QUEUED_NS ? busy - QUEUED_NS / 2 : 0;
+    /* It looks again at the latest when three quarters of that remain: runs that were shorter than
+     * their mean would have left the GPU idle by the time when half of it should. */
+    return busy > now + QUEUED_NS ? busy - QUEUED_NS / 4 * 3 : 0;
 }
 
 /* The bucket can be set back by any process of the container; this cannot. */
