@@ -56,6 +56,11 @@ uint64_t vg_slice(int row)
     return vg_limits ? load_word(&vg_limits->device[row].memory_limit) : 0;
 }
 
+bool vg_borrows(int row)
+{
+    return __atomic_load_n(&vg_limits->device[row].flags, __ATOMIC_RELAXED) & VG_BORROWS;
+}
+
 uint64_t vg_limit(int row)
 {
     uint64_t slice = vg_slice(row);

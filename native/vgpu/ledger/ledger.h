@@ -37,10 +37,7 @@ uint64_t vg_slice(int row); /* bytes that programs see as their GPU's; 0: no lim
 uint64_t vg_limit(int row); /* the same, and what is lent now */
 
 /* ---- loans.c: memory that nobody was granted -------------------------------------------------- */
-static inline bool vg_borrows(int row)
-{
-    return __atomic_load_n(&vg_limits->device[row].flags, __ATOMIC_RELAXED) & VG_BORROWS;
-}
+bool vg_borrows(int row);  /* it may have loans (container_ledger.c) */
 uint64_t vg_loan(int row); /* bytes beyond the slice, now */
 /* Asks the server for the loan that these bytes need, and waits for its answer; whether they are
  * reserved then. No lock may be held. */

@@ -55,6 +55,16 @@ uint64_t vg_pid(void)
     return (uint64_t)syscall(SYS_getpid);
 }
 #define getpid() remembered
+uint64_t vg_loan(int row)
+{
+    (void)row;
+    return 0;
+}
+bool vg_borrow(int row, uint64_t bytes)
+{
+    (void)row, (void)bytes;
+    return false;
+}
 #include "ledger/container_ledger.c"
 #undef getpid
 
