@@ -5,6 +5,7 @@ feed keeps, tells all of it to an engine, and decides on pods of many classes. I
 figure; JSON text is made piece by piece and dropped, as pages of a list are.
 """
 
+import itertools
 import json
 import multiprocessing
 import resource
@@ -25,9 +26,11 @@ from alnair.scheduler.profiles import profiles
 from alnair.traces.openb import TraceNode
 from lib.kube_client_pods import make_pods
 
-LIMIT_MB: Final = 600.0
+LIMIT_MB: Final = 250.0
 #: Classes that are decided on, more than evaluations are kept of.
 _CLASSES: Final = 300
+#: Events that an engine is told of at once, as by `processes.scheduler.loop`.
+_BATCH: Final = 1000
 _NOW: Final = "2026-11-21T00:00:00Z"
 
 
@@ -57,7 +60,9 @@ def hold(nodes: int, pods: int) -> dict[str, float]:
     feed = _peak_mb()
     engine = Engine(profiles())
     engine.learn([events.NodeChanged(node) for node in kept_nodes.values()], 0.0)
-    engine.learn([events.PodChanged(pod) for pod in kept.values()], 0.0)
+    left = map(events.PodChanged, kept.values())
+    while batch := list(itertools.islice(left, _BATCH)):
+        engine.learn(batch, 0.0)
     new = [_asking(index) for index in range(_CLASSES)]
     actions = engine.step([events.PodChanged(pod) for pod in new], 1.0, _CLASSES)
     return {

@@ -99,7 +99,7 @@ def check_pods(accounts: Accounts) -> None:
     found = {
         (*key, row): count
         for key, identity in index._identities.items()
-        for row, count in identity.rows.items()
+        for row, count in identity.rows()
     }
     assert found == dict(rows)
     for query, count in index._counts.items():

@@ -154,8 +154,7 @@ class KeptConnections:
             self._idle.popleft().abort()
 
     async def _connect(self) -> AnswerStream:
-        if self._closed:
-            raise ConnectionError("the client is closed")
+        self._refuse_if_closed()
         loop = asyncio.get_running_loop()
         stream = AnswerStream(loop)
         try:
@@ -171,14 +170,20 @@ class KeptConnections:
         except TimeoutError as error:
             text = f"no connection to {self._host}:{self._port} in {CONNECT_TIMEOUT:g} s"
             raise ConnectionError(text) from error
-        if self._closed:
+        try:
+            self._refuse_if_closed()  # it may be by now
+        except ConnectionError:
             stream.abort()
-            raise ConnectionError("the client was closed")
+            raise
         self._open.add(stream)
         stream.closed.add_done_callback(lambda _: self._open.discard(stream))
         with suppress(OSError):  # it may be closed by now
             notice_dead_peers(transport.get_extra_info("socket"))
         return stream
+
+    def _refuse_if_closed(self) -> None:
+        if self._closed:
+            raise ConnectionError("the client is closed")
 
 
 def _line(text: str) -> str:

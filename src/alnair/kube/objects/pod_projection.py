@@ -5,6 +5,7 @@ what makes them one class for the scheduler. A malformed part never raises; it b
 that names it, since one bad object must not stop the others.
 """
 
+import hashlib
 import sys
 from collections.abc import Mapping, Sequence
 from typing import Final
@@ -144,7 +145,8 @@ class PodProjector:
             expected.memory_mib,
             kind,
         )
-        key = self._encode(read)
+        # The digest is what is kept: the text is several times as long, and there may be thousands.
+        key = hashlib.blake2b(self._encode(read), digest_size=16).digest()
         known = self._by_wire.get(key)
         if known is None:
             try:

@@ -51,6 +51,9 @@ _LACKS = (
 )
 #: Seconds to write the events that are still to be written at the end.
 _DRAIN = 30.0
+#: Objects after which the collector looks for cycles. Each pod leaves thousands behind and hardly a
+#: cycle: at Python's 700 looking took 6 % of the CPU.
+_GARBAGE = 20_000
 
 
 async def serve(loaded: Loaded, source: Source, cluster: Connection) -> None:
@@ -66,6 +69,7 @@ async def serve(loaded: Loaded, source: Source, cluster: Connection) -> None:
 
 async def _run(loaded: Loaded, source: Source, cluster: Connection) -> None:
     _log.info("the cluster is %s, by %s", cluster.server, cluster.source)
+    gc.set_threshold(_GARBAGE)
     bindings = loaded.configuration.client_connection.bindings
     async with Client(cluster, max_connections=bindings + 32) as client:
         await _Process(loaded, source, client).run()

@@ -136,6 +136,7 @@ class Engine:
         for event in batch:
             self._take(event, now, actions)
         self._observers.learn()
+        self._looking |= self._queue.neighbours_changed(self._neighbour_changes)
         assert not actions  # only results of actions lead to actions before `step`
 
     def follow(
@@ -186,7 +187,6 @@ class Engine:
             self._in_flight += not (bind.claims or bind.together)
             self._neighbour_changes.pod_came(bind.pod)
         self._looking |= self._queue.neighbours_changed(self._neighbour_changes)
-        self._neighbour_changes.clear()
         return actions
 
     def update_refusals(self) -> Sequence[Action]:

@@ -160,12 +160,13 @@ class Queue:
         return self._look_at(helped)
 
     def neighbours_changed(self, changes: NeighbourChanges) -> bool:
-        """Note what happened on other nodes; returns whether any parked unit may be helped."""
+        """Take what happened on other nodes; returns whether any parked unit may be helped."""
         helped = []
         for waiting in self._neighbour_dependent if changes else ():
             class_key = waiting.class_key
             if class_key is None or changes.may_help(class_key[1]):
                 helped.append(waiting)
+        changes.clear()
         return self._look_at(helped)
 
     def _look_at(self, helped: Sequence[WaitingClass]) -> bool:

@@ -4,6 +4,7 @@ A promise lasts as long as the booking that it was made with: what is rolled bac
 harmless once the API server says the same.
 """
 
+import sys
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable
 from typing import Final, TypeVar, cast
@@ -15,6 +16,10 @@ from alnair.model.workload import PodVolume
 from alnair.scheduler.state.nodes.columns import Column
 
 T = TypeVar("T")
+K = TypeVar("K")
+V = TypeVar("V")
+#: How often each value was counted; (value,) is once: most are just that, and as many as pods.
+_Counted = dict[V, int] | tuple[V]
 
 #: Answers that are kept; one may hold some bytes per node and claim.
 _KEPT: Final = 64
@@ -31,12 +36,12 @@ class VolumeIndex:
 
     def __init__(self) -> None:
         self.version = 0
-        self._on_row: dict[int, dict[Held, int]] = {}
-        self._users: dict[tuple[str, str], dict[tuple[int, PodVolume], int]] = {}
+        self._on_row: dict[int, _Counted[Held]] = {}
+        self._users: dict[tuple[str, str], _Counted[tuple[int, PodVolume]]] = {}
         #: Persistent volume → claims that it is promised to: of one pod, or of pods that share one.
-        self._promised: dict[str, dict[ClaimKey, int]] = {}
+        self._promised: dict[str, _Counted[ClaimKey]] = {}
         #: Claim → nodes that a volume is to be provisioned for.
-        self._provisioned: dict[ClaimKey, dict[str, int]] = {}
+        self._provisioned: dict[ClaimKey, _Counted[str]] = {}
         #: (rows,), different volumes of the pods on each row.
         self.distinct: Column = np.zeros(0)
         self._answers: OrderedDict[Hashable, tuple[Hashable, object]] = OrderedDict()
@@ -94,26 +99,27 @@ class VolumeIndex:
         return value
 
 
-K = TypeVar("K")
-V = TypeVar("V")
-
-
-def _count(counts: dict[K, dict[V, int]], key: K, value: V, sign: int) -> None:
-    # Of plain dicts: most have one entry, and there are as many as pods.
+def _count(counts: dict[K, "_Counted[V]"], key: K, value: V, sign: int) -> None:
     counter = counts.get(key)
     if counter is None:
-        counts[key] = {value: sign}
+        counts[key] = (value,) if sign == 1 else {value: sign}
         return
+    if isinstance(counter, tuple):
+        counter = counts[key] = {counter[0]: 1}
     number = counter.get(value, 0) + sign
     if number:
         counter[value] = number
-        return
-    del counter[value]
+    else:
+        del counter[value]
     if not counter:
         del counts[key]
+    elif len(counter) == 1 and 1 in counter.values():
+        (one,) = counter
+        counts[key] = (one,)
 
 
 def _name(namespace: str, volume: PodVolume) -> tuple[str, str]:
     """Return what makes volumes of several pods the same one."""
     claim = volume.kind in (CLAIM, EPHEMERAL)
-    return (f"claim {namespace}", volume.name) if claim else (volume.kind, volume.name)
+    # Interned: there are as many as pods, and of a namespace they are one.
+    return (sys.intern(f"claim {namespace}"), volume.name) if claim else (volume.kind, volume.name)

@@ -41,7 +41,7 @@ class PodQuery(msgspec.Struct, frozen=True, gc=False, cache_hash=True):
 class _Identity:
     """Pods that no selector can tell apart."""
 
-    __slots__ = ("counted_by", "deleting", "expected", "namespace", "pairs", "rows")
+    __slots__ = ("_more", "_only", "counted_by", "deleting", "expected", "namespace", "pairs")
 
     def __init__(self, namespace: str, labels: Labels, *, deleting: bool, expected: bool) -> None:
         self.namespace = namespace
@@ -49,14 +49,39 @@ class _Identity:
         self.pairs = labels
         self.deleting = deleting
         self.expected = expected
-        #: Row → number of these pods on it.
-        self.rows: dict[int, int] = {}
+        # Row → number of these pods on it; the row alone where there is one pod, as mostly: a
+        # mapping for each would be the larger part of this.
+        self._only = -1
+        self._more: dict[int, int] | None = None
         self.counted_by: tuple[_Count, ...] = ()
 
     @property
     def labels(self) -> dict[str, str]:
         """The labels, made anew each time."""
         return dict(self.pairs)
+
+    def rows(self) -> Iterable[tuple[int, int]]:
+        """Return rows, and how many of these pods are on each."""
+        if self._more is not None:
+            return self._more.items()
+        return ((self._only, 1),) if self._only >= 0 else ()
+
+    def count(self, row: int, sign: int) -> bool:
+        """Count a pod on a row, or take it away; returns whether any is left."""
+        if self._more is None:
+            if self._only < 0 and sign == 1:
+                self._only = row
+                return True
+            if self._only == row and sign == -1:
+                self._only = -1
+                return False
+            self._more = {self._only: 1} if self._only >= 0 else {}
+        number = self._more.get(row, 0) + sign
+        if number:
+            self._more[row] = number
+        else:
+            del self._more[row]
+        return bool(self._more)
 
 
 class _Count:
@@ -132,15 +157,9 @@ class PodIndex:
                 pod.namespace, pod.labels, deleting=pod.deleting, expected=expected
             )
             self._file(identity)
-        rows = identity.rows
-        number = rows.get(row, 0) + sign
-        if number:
-            rows[row] = number
-        else:
-            del rows[row]
-            if not rows:
-                del self._identities[key]
-                self._unfile(identity)
+        if not identity.count(row, sign):
+            del self._identities[key]
+            self._unfile(identity)
         self.version += 1
         for count in identity.counted_by:
             count.column[row] += sign
@@ -171,7 +190,7 @@ class PodIndex:
             for identity in self._with(pair):
                 if count.includes(identity):
                     identity.counted_by += (count,)
-                    for row, number in identity.rows.items():
+                    for row, number in identity.rows():
                         count.column[row] += number
         return count
 
