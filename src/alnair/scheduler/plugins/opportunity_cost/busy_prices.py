@@ -57,16 +57,19 @@ class BusyPrices:
         return too_busy(self._spec, self._cluster, rows, self._limit)
 
     def add(
-        self, costs: NDArray[np.int64], rows: Rows
+        self, costs: NDArray[np.int64], rows: Rows, opening: int
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return the costs of each row's best GPU, and its price.
+        """Return the costs of each row's best GPU, and what it costs more.
 
         Args:
             costs: (GPUs per node, rows), without the prices, in half grains.
             rows: which.
+            opening: what a free GPU costs more; the costs of such are odd.
         """
-        prices = self.of(rows)
-        if (refused := self.refused(rows)) is not None:
+        prices = (costs & 1) * opening
+        if self.count:
+            prices += self.of(rows)
+        if self.count and (refused := self.refused(rows)) is not None:
             costs = np.where(refused, NO_PLACE, costs)
         best = (costs + prices).argmin(axis=0)[None, :]
         return (

@@ -14,8 +14,8 @@ What a placement costs, in GPUs, is the sum of
 
 Costs are rounded, so that small differences do not scatter pods: nodes that cost alike are filled
 one after another, in the order that breaks ties; pods with whole GPUs open no idle node among them
-while another will do, and go where most pods are. Where pods leave again, nodes that are idle or
-will be soon are kept for who wants them whole
+while another will do, and go where most pods are. Where pods leave again, GPUs and nodes that are
+free or will be soon are kept for who wants them whole
 (`alnair.scheduler.plugins.opportunity_cost.departures`).
 """
 
@@ -138,7 +138,9 @@ class OpportunityCost:
             return None
         if self._leaves_it(cluster):
             return None
-        table = self._know(cluster).prices.cost_of_slice(spec.gpu)
+        known = self._know(cluster)
+        table = known.prices.cost_of_slice(spec.gpu)
+        table = table + (table & 1) * known.departures(cluster, 1).opening_gpu
         busy = self._busy(spec, cluster)
 
         def scores(rows: Rows) -> Column:
@@ -197,6 +199,10 @@ class _Known:
             Remainders(prices.memory_of_pods, scarcity_of(prices.memory, there.memory)),
         ]
 
+    def departures(self, cluster: Cluster, gpus: int) -> Departures:
+        """Return what pods that take so many GPUs cost where pods leave."""
+        return Departures(cluster, self.bids, self.turnover, gpus)
+
     def still_holds(self, cluster: Cluster) -> bool:
         return (
             self._cluster is cluster
@@ -238,7 +244,8 @@ class _Cost:
         gpus = self._whole + sliced
         self._steps = 1 if gpus else known.steps_apart
         self._takes = gpus > 0
-        self._departures = Departures(cluster, known.bids, known.turnover, gpus)
+        self._departures = known.departures(cluster, gpus)
+        self._opening = self._departures.opening_gpu if sliced else 0
         priced = known.bids.priced
         self._shares = 1 in priced
         #: Sets of so many GPUs that the pod may break.
@@ -250,14 +257,14 @@ class _Cost:
         if (row := single(rows)) is not None and not self._busy.count:
             return np.array([self._of(row)])
         excess = of_rows(imbalance.excess, rows) + self._more
-        busy: NDArray[np.int64] | int = 0
+        more: NDArray[np.int64] | int = 0
         taken: Column | float = float(self._whole)
         opened: Column | int = self._whole
         if self._table is not None:
             costs = self._table.take(of_rows(self._devices.cell, rows))
             least: NDArray[np.int64] = costs.min(axis=0, initial=NO_PLACE)
-            if self._busy.count:
-                least, busy = self._busy.add(costs, rows)
+            if self._busy.count or self._opening:
+                least, more = self._busy.add(costs, rows, self._opening)
             taken = (least >> 1).astype(float) * GRAIN + taken
             opened = (least & 1).astype(float) + opened
         excess -= taken
@@ -276,8 +283,8 @@ class _Cost:
             left = np.maximum(free - opened, 0.0)
             for k in self._sets:
                 cost += self._bids.sets[k][rows] * (free // k - left // k)
-        if self._busy.count:
-            cost += busy * (GRAIN / 2)
+        if self._busy.count or self._opening:
+            cost += more * (GRAIN / 2)
         if self._departures.count:
             cost += self._departures.of(rows, imbalance.idle[rows])
         cost -= self._whole
@@ -294,10 +301,14 @@ class _Cost:
     def _of(self, row: int) -> float:
         """Return the score of one row: in plain numbers, since arrays of one are slow."""
         imbalance = self._imbalance
-        taken, opened = float(self._whole), self._whole
+        taken, opened, more = float(self._whole), self._whole, 0.0
         if self._table is not None:
             costs = self._table.take(self._devices.cell[:, row]).tolist()
-            least = min(costs, default=NO_PLACE)
+            if opening := self._opening:
+                least = min(costs, key=lambda cost: cost + (cost & 1) * opening, default=NO_PLACE)
+                more = (least & 1) * opening * (GRAIN / 2)
+            else:
+                least = min(costs, default=NO_PLACE)
             taken += (least >> 1) * GRAIN
             opened += least & 1
         cost = imbalance.soft_of(
@@ -319,7 +330,7 @@ class _Cost:
             for k in self._sets:
                 cost += self._bids.sets[k].item(row) * (free // k - left // k)
         if self._departures.count:
-            cost += self._departures.of_one(row, idle=imbalance.idle.item(row))
+            cost += more + self._departures.of_one(row, idle=imbalance.idle.item(row))
         cost -= self._whole
         even = _EVEN
         if self._whole:

@@ -169,6 +169,19 @@ def test_where_pods_leave_again_others_keep_off_nodes_that_are_wanted_whole(
     assert stream.place(share(50))[0] == taken
 
 
+@pytest.mark.parametrize(("passing", "taken"), [(0, [1]), (400, [0])], ids=["stay", "leave"])
+@pytest.mark.parametrize("nodes", [1, 2], ids=["row by row", "all rows"])
+def test_where_pods_leave_again_a_slice_opens_no_free_gpu_that_it_could_do_without(
+    nodes: int, passing: int, taken: list[int]
+) -> None:
+    """By sizes alone 30 % belong beside others like it: beside a half, 20 are left for nobody."""
+    stream = Stream(*(node(name, gpus=2) for name in ("a", "b")[:nodes]))
+    stream.hear_of(*[share(50)] * 64, *[share(30)] * 64)
+    assert stream.place(share(50)) == ("a", [0])
+    stream.pass_by(passing, "a")
+    assert stream.place(share(30)) == ("a", taken)
+
+
 def test_turnover_counts_pods_that_left_a_node_and_goes_with_what_was_learned() -> None:
     stream = Stream(node("a"))
     stream.hear_of(*[make.spec(whole=1)] * 64)
