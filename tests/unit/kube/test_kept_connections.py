@@ -28,7 +28,7 @@ async def pool_to(serve: Serve, limit: int = 8) -> AsyncIterator[KeptConnections
 
     server = await asyncio.start_server(serving, "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
-    url = f"http://127.0.0.1:{port}/under"
+    url = f"http://127.0.0.1:{port}/base"
     pool = KeptConnections(url, None, None, limit, [("User-Agent", "test")])
     try:
         yield pool
@@ -63,7 +63,7 @@ async def test_requests_one_after_another_share_a_connection() -> None:
             assert (answer.status, answer.body) == (200, b"ok")
     assert server.connections == 1
     head = server.requests[0].decode().split("\r\n")
-    assert head[0] == "GET /under/things?limit=1 HTTP/1.1"
+    assert head[0] == "GET /base/things?limit=1 HTTP/1.1"
     assert head[1].startswith("Host: 127.0.0.1:")
     assert head[2:] == ["User-Agent: test", "X: y", "", ""]
 
