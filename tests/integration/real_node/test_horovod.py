@@ -12,7 +12,7 @@ import os
 import signal
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -55,7 +55,7 @@ FEW = 120
 COMMIT_EVERY = 2
 #: Sums of float64, in another order with another number of workers.
 EXACT = 1e-9
-_FIXED: dict[str, list[float]] = {}
+_FIXED: dict[str, "Learnt"] = {}
 SLICE = (4096, 15)
 #: Seconds after each step, so that a training lasts until all is tried; and of the grace.
 PACE, GRACE = "0.6", 5
@@ -75,6 +75,13 @@ for module in modules:
 del sys.argv[0]
 runpy.run_path(sys.argv[0], run_name="__main__")
 """
+
+
+class Learnt(NamedTuple):
+    """The loss after each step, and the norms of the parameters after the last one."""
+
+    losses: list[float]
+    parameters: dict[str, float]
 
 
 @pytest.fixture(scope="module")
@@ -170,20 +177,21 @@ async def no_simulated_nodes(node: LocalCluster, client: Client) -> AsyncIterato
         await client.merge_patch(NODES, name, {"spec": {"unschedulable": None}})
 
 
-async def sample(node: LocalCluster, client: Client, manifest: Manifest) -> list[float]:
-    """Run a manifest of the original, unchanged but for its image; return its losses."""
+async def sample(node: LocalCluster, client: Client, manifest: Manifest) -> Learnt:
+    """Run a manifest of the original, unchanged but for its image; return what it learnt."""
     kind, name = manifest["kind"], manifest["metadata"]["name"]
     await client.create(KINDS[kind], with_image(manifest), NAMESPACE)
     try:
         await ended(client, kind, name)
-        losses = [one["loss"] for one in Training(client, node, kind, name).steps()]
+        job = Training(client, node, kind, name)
+        learnt = Learnt([one["loss"] for one in job.steps()], job.parameters())
     finally:
         await forgotten(client, kind, name)
-    return losses
+    return learnt
 
 
 async def test_a_script_is_submitted_to_real_workers_and_followed_to_its_end(
-    node: LocalCluster, client: Client, fixed: list[float]
+    node: LocalCluster, client: Client, fixed: Learnt
 ) -> None:
     where = f"--kubeconfig {node.kubeconfig()} --node-label {names.REAL_NODE}=true"
     image = f"--kind horovod --image {horovod_image.NAME} --pull Never"
@@ -195,7 +203,7 @@ async def test_a_script_is_submitted_to_real_workers_and_followed_to_its_end(
         assert last_json(done)["phase"] == "Succeeded"
         said = done.stderr.splitlines()
         steps = [json.loads(line[line.find("{") :]) for line in said if '"step"' in line]
-        assert [one["loss"] for one in steps] == pytest.approx(fixed[:20], rel=EXACT)
+        assert [one["loss"] for one in steps] == pytest.approx(fixed.losses[:20], rel=EXACT)
         assert {one["workers"] for one in steps} == {2}
         assert any(line.startswith("submitted: Running") for line in said), said
     finally:
@@ -203,28 +211,31 @@ async def test_a_script_is_submitted_to_real_workers_and_followed_to_its_end(
 
 
 @pytest.fixture
-async def fixed(node: LocalCluster, client: Client, no_simulated_nodes: None) -> list[float]:
-    """The losses of a job of fixed size, after each step; it is run once."""
+async def fixed(node: LocalCluster, client: Client, no_simulated_nodes: None) -> Learnt:
+    """What a job of fixed size learnt; it is run once."""
     if node.name not in _FIXED:
         _FIXED[node.name] = await sample(node, client, jobs.ORIGINAL_FIXED)
     return _FIXED[node.name]
 
 
 async def test_manifests_of_the_original_train_with_another_image_alone(
-    node: LocalCluster, client: Client, fixed: list[float]
+    node: LocalCluster, client: Client, fixed: Learnt
 ) -> None:
-    assert len(fixed) == STEPS
-    assert all(after < before for before, after in itertools.pairwise(fixed)), "it learns"
-    losses = await sample(node, client, jobs.ORIGINAL_ELASTIC)
-    assert losses == pytest.approx(fixed, rel=EXACT)
+    assert len(fixed.losses) == STEPS
+    assert all(after < before for before, after in itertools.pairwise(fixed.losses)), "it learns"
+    learnt = await sample(node, client, jobs.ORIGINAL_ELASTIC)
+    assert learnt.losses == pytest.approx(fixed.losses, rel=EXACT)
+    assert learnt.parameters == pytest.approx(fixed.parameters, rel=EXACT)
     assert await left(client) == []
 
 
 async def test_a_training_grows_shrinks_and_outlives_kills_with_the_same_losses(
-    node: LocalCluster, client: Client, fixed: list[float], tmp_path: Path
+    node: LocalCluster, client: Client, fixed: Learnt, tmp_path: Path
 ) -> None:
     try:
-        check_curve(await through_changes(node, client, tmp_path), fixed, lost=1)
+        steps, parameters = await through_changes(node, client, tmp_path)
+        check_curve(steps, fixed.losses, lost=1)
+        assert parameters == pytest.approx(fixed.parameters, rel=EXACT)
         assert await left(client) == []
     finally:
         await client.delete_collection(KINDS["ElasticHorovodJob"], NAMESPACE)
@@ -250,8 +261,10 @@ def paced(name: str, folder: Path, steps: int, **workers: Any) -> Manifest:
     return manifest
 
 
-async def through_changes(node: LocalCluster, client: Client, folder: Path) -> list[dict[str, Any]]:
-    """Train while workers come, go and are killed; return the steps."""
+async def through_changes(
+    node: LocalCluster, client: Client, folder: Path
+) -> tuple[list[dict[str, Any]], dict[str, float]]:
+    """Train while workers come, go and are killed; return the steps, and the parameters' norms."""
     kind, name = "ElasticHorovodJob", "elastic"
     manifest = paced(name, folder, STEPS)
     job = Training(client, node, kind, name)
@@ -277,9 +290,9 @@ async def through_changes(node: LocalCluster, client: Client, folder: Path) -> l
     (folder / "pace").write_text("0")
     await ended(client, kind, name)
     await job.has_slices(0, SLICE)
-    steps = job.steps()
+    found = job.steps(), job.parameters()
     await forgotten(client, kind, name)
-    return steps
+    return found
 
 
 @pytest.fixture(scope="module")
@@ -294,7 +307,7 @@ async def test_trainings_move_to_another_node_and_lose_no_step_that_is_kept(
     client: Client,
     image: horovod_image.Built,
     torch: torch_image.Built,
-    fixed: list[float],
+    fixed: Learnt,
     tmp_path: Path,
 ) -> None:
     kind, name = "ElasticHorovodJob", "moving"
@@ -338,7 +351,7 @@ async def test_trainings_move_to_another_node_and_lose_no_step_that_is_kept(
         (tmp_path / "pace").write_text("0")
         await by_torchrun.ends_with_no_step_lost_but_those_since_its_checkpoint()
         await ended(client, kind, name)
-        check_curve(job.steps(), fixed, lost=0, last=FEW)
+        check_curve(job.steps(), fixed.losses, lost=0, last=FEW)
     finally:
         try:
             await forgotten(client, kind, name)

@@ -53,6 +53,12 @@ class Training:
         lines = (line[line.find("{") :] for line in self.log().splitlines() if '"step"' in line)
         return [json.loads(line) for line in lines if line.endswith("}")]
 
+    def parameters(self) -> dict[str, float]:
+        """The norms of its parameters, which it says at its end."""
+        (line,) = (one for one in self.log().splitlines() if '"parameters"' in one)
+        found: dict[str, float] = json.loads(line[line.find("{") :])["parameters"]
+        return found
+
     async def trains(self, workers: int, steps: int = 2, seconds: float = 90) -> None:
         """Wait until so many workers have trained for some more steps."""
         before = len(self.steps())
