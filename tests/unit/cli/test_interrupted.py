@@ -16,6 +16,8 @@ class Finder:
     def find_spec(self, name, *_):
         if name == module:
             os.kill(os.getpid(), signal.SIGINT)
+# A shell that starts this in the background has SIGINT ignored.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 _, module, *words = sys.argv
 sys.argv = ["alnair", *words]
 sys.meta_path.insert(0, Finder())
