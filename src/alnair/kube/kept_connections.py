@@ -46,7 +46,7 @@ class KeptConnections:
         tls: None for plain http.
         server_name: Verify the certificate against it; None for the host of `server`.
         limit: Requests in flight; more wait.
-        headers: Sent with each request.
+        headers: Sent with each request that has none of the same name.
     """
 
     def __init__(
@@ -66,7 +66,11 @@ class KeptConnections:
         self._free = asyncio.Semaphore(limit)
         # Of a header that could end a line, nothing is sent.
         lines = [("Host", address.netloc.rpartition("@")[2]), *headers]
-        self._head = "".join(f"{name}: {_line(value)}\r\n" for name, value in lines)
+        self._lines: dict[str, str] = {}
+        for name, value in lines:
+            before = self._lines.get(name.lower(), "")
+            self._lines[name.lower()] = f"{before}{name}: {_line(value)}\r\n"
+        self._head = "".join(self._lines.values())
         self._idle: deque[AnswerStream] = deque()
         self._open: set[AnswerStream] = set()
         self._sweep: asyncio.TimerHandle | None = None
@@ -80,13 +84,13 @@ class KeptConnections:
         Args:
             method: HTTP method.
             target: Path under the server's root with its query, escaped.
-            headers: Further ones.
+            headers: Further ones; they go before the pool's.
             body: The body to send.
 
         Raises:
             OSError: No complete answer came; the request may have acted.
         """
-        head = f"{method} {self._root}{_line(target)} HTTP/1.1\r\n{self._head}"
+        head = f"{method} {self._root}{_line(target)} HTTP/1.1\r\n{self._head_beside(headers)}"
         for name, value in headers.items():
             head += f"{name}: {_line(value)}\r\n"
         if body is not None:
@@ -113,6 +117,13 @@ class KeptConnections:
                 else:
                     stream.abort()
                 return answer
+
+    def _head_beside(self, headers: Mapping[str, str]) -> str:
+        """Return the lines that are sent with each request, but those that it has itself."""
+        own = {name.lower() for name in headers}
+        if own.isdisjoint(self._lines):
+            return self._head
+        return "".join(line for name, line in self._lines.items() if name not in own)
 
     async def close(self) -> None:
         """End all connections; requests in flight fail."""

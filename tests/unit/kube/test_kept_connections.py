@@ -11,6 +11,7 @@ import pytest
 from alnair.kube import kept_connections
 from alnair.kube.kept_connections import KeptConnections
 
+HEADERS = [("User-Agent", "test"), ("Group", "a"), ("Group", "b")]
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 
 Serve = Callable[[Reader, Writer], Awaitable[None]]
@@ -29,7 +30,7 @@ async def pool_to(serve: Serve, limit: int = 8) -> AsyncIterator[KeptConnections
     server = await asyncio.start_server(serving, "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
     url = f"http://127.0.0.1:{port}/base"
-    pool = KeptConnections(url, None, None, limit, [("User-Agent", "test")])
+    pool = KeptConnections(url, None, None, limit, HEADERS)
     try:
         yield pool
     finally:
@@ -65,7 +66,15 @@ async def test_requests_one_after_another_share_a_connection() -> None:
     head = server.requests[0].decode().split("\r\n")
     assert head[0] == "GET /base/things?limit=1 HTTP/1.1"
     assert head[1].startswith("Host: 127.0.0.1:")
-    assert head[2:] == ["User-Agent: test", "X: y", "", ""]
+    assert head[2:] == ["User-Agent: test", "Group: a", "Group: b", "X: y", "", ""]
+
+
+async def test_a_header_of_a_request_goes_before_the_pools_of_its_name() -> None:
+    server = Counting()
+    async with pool_to(server) as pool:
+        await pool.ask("GET", "/things", {"user-agent": "another"}, None)
+    head = server.requests[0].decode().split("\r\n")
+    assert head[2:] == ["Group: a", "Group: b", "user-agent: another", "", ""]
 
 
 async def test_no_more_requests_are_under_way_than_the_limit() -> None:
