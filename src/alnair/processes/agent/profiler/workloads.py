@@ -168,6 +168,8 @@ class Workloads:
         seen = _Seen(*series, self._profiler.busy.of(group), self._logged(group, account))
         self._calls.keep(running)
         found, spent = await in_own_thread(self._find, seen)
+        if group not in self._profiler.accounts.pods:
+            return spent  # it went while it was looked at
         made = self._made(group, account, found)
         self._events(account, made)
         if made is not None:

@@ -114,6 +114,19 @@ async def test_a_cyclic_use_of_the_gpu_is_told_as_a_training(scene: _Scene) -> N
     assert scene.node.profiler.usage(UID).workload == found
 
 
+async def test_a_pod_that_goes_while_it_is_looked_at_is_left_out(scene: _Scene) -> None:
+    workloads = await scene.begin()
+    accounts = scene.node.profiler.accounts
+
+    def read(_: object) -> None:
+        accounts.pods.clear()
+
+    cast("Any", workloads)._logs.read = read
+    assert await workloads.look() > 0
+    assert scene.told() == []
+    assert await workloads.look() == 0
+
+
 async def test_the_driver_s_own_samples_of_a_gpu_that_it_has_alone_tell_its_iterations(
     scene: _Scene,
 ) -> None:
