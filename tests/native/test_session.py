@@ -149,6 +149,20 @@ def test_registration_ends_at_the_deadline(
         assert 0.3 <= time.monotonic() - begun < 3
 
 
+def test_a_program_waits_for_an_agent_that_is_away_and_says_so(
+    container: Made, surroundings: Surroundings
+) -> None:
+    made = container(state=WAITING, deadline_ms=30_000)
+    with build.start(client(), "init", environment=surroundings(made)) as process:
+        assert process.stderr is not None
+        assert process.stderr.readline() == (
+            "alnair-vgpu: waiting for the Alnair agent of this node, at most 30000 ms "
+            "(socket: No such file or directory)\n"
+        )
+        with Registrar(made, OK):
+            assert process.communicate(timeout=30) == (WORKS, "")
+
+
 def test_the_next_process_takes_over_from_a_registrar_that_was_killed(
     container: Made, surroundings: Surroundings
 ) -> None:

@@ -19,6 +19,7 @@
 
 #define SHORTEST_DEADLINE_MS 100u
 #define LONGEST_DEADLINE_MS 60000u
+#define SILENT_MS 3000u /* after which a wait is told: an agent that starts anew is back before */
 
 _Atomic int vg_mode;
 _Atomic bool vg_entered;
@@ -84,7 +85,8 @@ static struct vg_outcome registered(uint32_t driver_version)
     ms = ms < SHORTEST_DEADLINE_MS  ? SHORTEST_DEADLINE_MS
          : ms > LONGEST_DEADLINE_MS ? LONGEST_DEADLINE_MS
                                     : ms;
-    uint64_t deadline = vg_wall_ns() + ms * 1000000ull, self = vg_pid();
+    uint64_t begun = vg_wall_ns(), deadline = begun + ms * 1000000ull, self = vg_pid();
+    bool told = false;
     struct vg_outcome last = {.kind = VG_AGAIN, .text = "another process of it is registering"};
     for (int round = 0;; round++) {
         uint32_t state = atomic_load(&mapped->state);
@@ -104,6 +106,11 @@ static struct vg_outcome registered(uint32_t driver_version)
                 last.text);
             return outcome;
         }
+        if (!told && vg_wall_ns() >= begun + SILENT_MS * 1000000ull) {
+            vg_say("waiting for the Alnair agent of this node, at most %u ms (%.100s)", ms,
+                   last.text);
+            told = true;
+        }
         uint64_t holder = atomic_load(&vg_counters->registrar);
         if ((!holder || holder == self || (round % 32 == 31 && vg_gone(holder))) &&
             atomic_compare_exchange_strong(&vg_counters->registrar, &holder, self)) {
@@ -114,7 +121,7 @@ static struct vg_outcome registered(uint32_t driver_version)
             if (last.kind == VG_AGAIN)
                 nap(5000000);
         }
-        nap(200000);
+        nap(told ? 2000000 : 200000);
     }
 }
 

@@ -1,6 +1,6 @@
-/* The one line that this library may print: on stderr, where it refuses. One write, so that lines
- * of many processes do not mix; no malloc and no stdio, so it works in any state the application is
- * in. */
+/* What this library may print: one line on stderr where it refuses, and one where it waits long. One
+ * write, so that lines of many processes do not mix; no malloc and no stdio, so it works in any
+ * state the application is in. */
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>

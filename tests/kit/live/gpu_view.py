@@ -37,8 +37,8 @@ print(json.dumps({
 
 
 def seen(text: str) -> dict[str, Any]:
-    """What a program that ran VIEW saw."""
-    found: dict[str, Any] = json.loads(text.splitlines()[0])
+    """What a program that ran VIEW saw; before it, the library may say that it waited."""
+    found: dict[str, Any] = json.loads(next(line for line in text.splitlines() if line[0] == "{"))
     return found
 
 

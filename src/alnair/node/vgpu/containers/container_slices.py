@@ -87,7 +87,8 @@ class ContainerSlices(msgspec.Struct, frozen=True, omit_defaults=True, forbid_un
         shares: At most one per GPU; row i of the pages is share i.
         pod: Whose it is, where it is a pod's.
         host_memory_mib: Page-locked host memory; 0 is only counted.
-        deadline_ms: How long a process waits to be registered before CUDA fails.
+        deadline_ms: How long a process waits to be registered before CUDA fails: longer than an
+            agent takes that is upgraded, or that the node's load holds up.
         keep: Stays when its control group is gone, until somebody removes it.
     """
 
@@ -96,7 +97,7 @@ class ContainerSlices(msgspec.Struct, frozen=True, omit_defaults=True, forbid_un
     shares: tuple[Share, ...]
     pod: OwningPod = OwningPod()
     host_memory_mib: int = 0
-    deadline_ms: int = 5000
+    deadline_ms: int = 30_000
     keep: bool = False
 
 
@@ -123,8 +124,8 @@ def problem(wanted: ContainerSlices) -> str:
         return "a GPU is given twice: add its shares up"
     if not 0 <= wanted.host_memory_mib < 1 << 40:
         return f"{wanted.host_memory_mib} MiB of host memory: give 0 (no limit) or more"
-    if not 1 <= wanted.deadline_ms <= 600_000:
-        return f"a deadline of {wanted.deadline_ms} ms: give 1 to 600000"
+    if not 100 <= wanted.deadline_ms <= 60_000:
+        return f"a deadline of {wanted.deadline_ms} ms: give 100 to 60000"
     return ""
 
 
