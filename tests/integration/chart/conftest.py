@@ -1,5 +1,6 @@
 """Helm itself, and our chart."""
 
+import functools
 import os
 import subprocess
 from collections.abc import Callable
@@ -39,8 +40,12 @@ def helm() -> Callable[..., str]:
 
 @pytest.fixture(scope="module")
 def render(helm: Callable[..., str]) -> Callable[[str], list[Any]]:
+    @functools.cache
+    def rendered(values: str) -> str:
+        return helm("template", "alnair", str(CHART), *NAMESPACE, values=values)
+
     def documents(values: str) -> list[Any]:
-        text = helm("template", "alnair", str(CHART), *NAMESPACE, values=values)
-        return [one for one in yaml.safe_load_all(text) if one]
+        # By libyaml: the resources' schemas are long.
+        return [one for one in yaml.load_all(rendered(values), yaml.CSafeLoader) if one]
 
     return documents

@@ -23,7 +23,7 @@ from alnair.traces.arrivals import Arrival, in_given_order
 from kit.command import alnair, last_json
 
 #: Enough pods for some to share GPUs, and for all sizes to occur.
-PODS_REPLAYED = 1000
+PODS_REPLAYED = 400
 ORDER = "default-42.pods"
 NAMESPACE = "openb"
 

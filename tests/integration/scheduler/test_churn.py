@@ -22,7 +22,7 @@ from alnair.model import names
 from kit.live.churn import Checker, Churn
 from kit.live.scheduler_process import eventually
 
-SECONDS = float(os.environ.get("ALNAIR_CHURN_SECONDS", "40"))
+SECONDS = float(os.environ.get("ALNAIR_CHURN_SECONDS", "30"))
 SEED = int(os.environ.get("ALNAIR_CHURN_SEED", "1"))
 NODE_COUNT, GPUS = 12, 4
 #: Seconds that a gang may be partly bound: a scheduler is killed, its lease expires, and perhaps

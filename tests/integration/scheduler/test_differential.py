@@ -26,7 +26,7 @@ from kit.live.kube_scheduler import REFUSAL, Extender
 from kit.live.random_cluster import RandomCluster
 
 #: Clusters to compare, with `random_cluster.PROBES` pods each; more by hand.
-CLUSTERS = int(os.environ.get("ALNAIR_DIFFERENTIAL_CLUSTERS", "8"))
+CLUSTERS = int(os.environ.get("ALNAIR_DIFFERENTIAL_CLUSTERS", "5"))
 #: What kube-scheduler says of nodes that it did not look at, since the pod names others.
 NARROWED = "node(s) didn't satisfy plugin(s)"
 _JUDGED_SECONDS = 30.0

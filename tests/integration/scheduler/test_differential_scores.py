@@ -25,7 +25,7 @@ from kit.live.differential import Judges, create, delete, engine_of, have
 from kit.live.kube_scheduler import scores
 from kit.live.random_cluster import RandomCluster
 
-CLUSTERS = int(os.environ.get("ALNAIR_DIFFERENTIAL_CLUSTERS", "4"))
+CLUSTERS = int(os.environ.get("ALNAIR_DIFFERENTIAL_CLUSTERS", "3"))
 _JUDGED_SECONDS = 20.0
 Scores = dict[str, dict[str, int]]
 

@@ -24,7 +24,7 @@ from kit.live.elastic_chaos import ElasticChaos, writes
 from kit.live.scheduler_process import eventually
 from kit.live.shared_clusters import SharedClusters
 
-EVENTS = int(os.environ.get("ALNAIR_CHAOS", "30"))
+EVENTS = int(os.environ.get("ALNAIR_CHAOS", "20"))
 SEED = int(os.environ.get("ALNAIR_CHAOS_SEED", "1"))
 IS_FULL = EVENTS >= 100
 JOBS = 20 if IS_FULL else 6

@@ -157,7 +157,7 @@ async def test_nothing_is_lost_or_doubled_when_the_controller_is_killed_again_an
     async with Outbox(page=3) as outbox:
         flags = ("--history", history, "--outbox", outbox.url, *FAST)
         states: dict[str, str] = {}
-        for round_ in range(4):
+        for round_ in range(3):
             controller = start_controller(*flags)
             uids = {}
             for number in range(6):

@@ -15,7 +15,7 @@ from alnair.scheduler.profiles import profiles
 from kit.live.scheduler_process import SHORT_LEASE, StartScheduler, bound, eventually, holder, pod
 
 #: Slices of 5 % of a GPU's compute: 24 GPUs hold 480 of them.
-COUNT = int(os.environ.get("ALNAIR_BURST_PODS", "200"))
+COUNT = int(os.environ.get("ALNAIR_BURST_PODS", "120"))
 SLICE = {names.VGPU_MEMORY: "700", names.VGPU_COMPUTE: "5"}
 #: A lease that outlasts a test, unless it is given back.
 LONG_LEASE = ("--lease-duration=300", "--renew-deadline=200")

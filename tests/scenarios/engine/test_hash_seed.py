@@ -13,7 +13,7 @@ from kit import make
 from kit.soak import cases
 from kit.world import World
 
-ROUNDS = 250
+ROUNDS = 150
 RACK = names.TOPOLOGY_PREFIX + "rack"
 
 
