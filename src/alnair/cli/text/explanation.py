@@ -184,14 +184,14 @@ def _changes(diagnosis: Diagnosis) -> Iterator[str]:
         for number, change in enumerate(diagnosis.changes, 1):
             yield f"  {number}. {change.text} (to {change.node})"
         return
-    none = f"no single change of the pod helps ({diagnosis.tried} were tried{skipped})"
+    none = f"no single change of the pod helps ({diagnosis.tried} tried{skipped})"
     skipped = "" if diagnosis.all_pairs_tried else "; more were not tried, to stay quick"
     if diagnosis.pairs:
         yield f"{none}, but two together do (decided again with both{skipped}):"
         for number, pair in enumerate(diagnosis.pairs, 1):
             yield f"  {number}. {pair.text} (to {pair.node})"
     elif diagnosis.pairs_tried or skipped:
-        yield f"{none}, and no two together ({diagnosis.pairs_tried} were looked at{skipped})"
+        yield f"{none}, and no two together ({diagnosis.pairs_tried} looked at{skipped})"
     else:
         yield none
 

@@ -129,12 +129,12 @@ def test_pairs_and_what_no_node_has_are_shown() -> None:
         "  spec.nodeSelector: disk=sssd; there are ssd (1), hdd (1)",
         "  spec.nodeSelector: weather=fair; no node has weather",
         "",
-        f"{NONE} (5 were tried), and no two together (10 were looked at)",
+        f"{NONE} (5 tried), and no two together (10 looked at)",
     ]
     shown = render(explained(world, "q")).splitlines()
     less = "ask for 8000m of cpu instead of 16000m"
     assert shown[-3:] == [
-        f"{NONE} (4 were tried), but two together do (decided again with both):",
+        f"{NONE} (4 tried), but two together do (decided again with both):",
         f"  1. select disk=ssd instead of disk=sssd; and {less} (to a)",
         f"  2. drop disk=sssd from the node selector; and {less} (to b)",
     ]
