@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from alnair.sharing.belief import BUDGET
 from native.container import counters_of
 from native.shares import GRAPHS, TINY, Run, Shares, Tenant
 
@@ -163,7 +162,7 @@ class Liar:
 
 #: An hour by hand (`make test-native` takes one), here until its word is no more believed.
 LIES_SECONDS = float(os.environ.get("ALNAIR_LIES_SECONDS", "30"))
-#: So long at most a page is believed in advance: `BUDGET` GPU seconds, at what it can take.
+#: So long at most a page is believed in advance: `belief.BUDGET` GPU seconds, at what it can take.
 BELIEVED = 15.0
 
 
@@ -189,7 +188,6 @@ def test_who_lies_about_its_work_takes_no_more_than_two_points_from_its_neighbou
             for span in ((2.0, BELIEVED), (BELIEVED, end))
         )
         print(f"tenant {honest} lost {100 * at_first:.2f} points at first, {100 * then:.2f} then")
-        assert then <= 0.02
-        assert at_first * (BELIEVED - 2.0) <= 1.6 * BUDGET
+        assert max(at_first, then) <= 0.02
     assert taken == [0, 0], "bytes"
     assert {said.partition(":")[0] for said in accused} <= {"0"}, "the honest are accused"

@@ -107,7 +107,7 @@ def test_every_hook_takes_zeros_to_the_driver_and_gives_its_error_back(
 def test_a_context_that_is_retained_and_released_again_and_again_collects_no_events(
     fake: Fake, container: Callable[..., Container]
 ) -> None:
-    rounds, slots = 200, 128
+    rounds, slots = 300, 256
     program = build.client("retains", "-l:libcuda.so.1")
     environment = fake.environment() | container(compute_percent=90).environment()
     build.checked(program, rounds, environment=environment)

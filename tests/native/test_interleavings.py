@@ -78,6 +78,19 @@ def test_a_context_that_the_driver_refuses_to_end_stays_charged(interleave: Inte
     assert interleave("refuse-destroy") == ["refused 9", "ended 0"]
 
 
+def test_while_a_contexts_limit_is_set_other_threads_set_those_of_theirs(
+    interleave: Interleave,
+) -> None:
+    assert interleave("limit-while-limiting") == ["set 0"]
+
+
+def test_while_a_thread_asks_whether_memory_is_free_others_free_and_allocate(
+    interleave: Interleave,
+) -> None:
+    """What it asks about stays charged until it has its answer."""
+    assert interleave("free-while-asking") == ["allocated 12", "freed 4", "both 2"]
+
+
 def test_a_pool_whose_last_memory_is_freed_while_it_is_destroyed_is_credited_once(
     interleave: Interleave,
 ) -> None:

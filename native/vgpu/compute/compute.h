@@ -122,8 +122,11 @@ bool vg_overlap_times(int row, uint64_t starts);
 /* A launch is timed: which one of a group it is; group 0: of none. */
 struct vg_overlap_place { uint32_t group, at; };
 struct vg_overlap_place vg_overlap_joined(int row, CUstream stream, bool is_known);
-/* It came back: its begin, from that of the first one (NULL: not known), and its span, in ns. */
-void vg_overlap_taken(struct vg_overlap_place place, const double *begin_ns, uint64_t elapsed);
+void vg_overlap_missed(void); /* a launch of the calling thread that should be timed is not */
+/* It came back: its begin, from that of the first one (NULL: not known), and its span, in ns, and
+ * whether a slice of another seems to be in that. */
+void vg_overlap_taken(struct vg_overlap_place place, const double *begin_ns, uint64_t elapsed,
+                      bool is_cut);
 void vg_overlap_forked(void);
 
 /* ---- left_work.c: what this process leaves unsettled should it end now ------------------------ */
@@ -143,6 +146,9 @@ void vg_left_behind(struct vg_slot *slot);
 extern _Atomic uint64_t vg_issued_ns[VG_DEVICES];
 void vg_owe(int row, int64_t ns); /* settle: more (or less) GPU time was used than charged */
 void vg_limiter_flush(void);      /* the calling thread's credit goes back to the bucket */
+/* How launches are let go: as they come, a few at a time as they are earned, or many in a turn. */
+enum vg_pace { VG_PACE_FREE, VG_PACE_EARNED, VG_PACE_TURNS };
+enum vg_pace vg_pace(int row, uint64_t now);
 
 /* ---- stream_capture.c ------------------------------------------------------------------------ */
 extern _Atomic uint32_t vg_captures; /* stream captures in progress in this process */

@@ -145,6 +145,13 @@ static uint64_t due(int row, uint64_t rate, uint64_t tat, uint64_t busy, uint64_
     return busy > now + QUEUED_NS ? busy - QUEUED_NS / 4 * 3 : 0;
 }
 
+enum vg_pace vg_pace(int row, uint64_t now)
+{
+    if (rate_ppm(row, now) == VG_PPM)
+        return VG_PACE_FREE;
+    return vg_contention(row, now).period ? VG_PACE_TURNS : VG_PACE_EARNED;
+}
+
 /* The bucket can be set back by any process of the container; this cannot. */
 static uint64_t not_before(int row)
 {

@@ -10,7 +10,7 @@
 #include "compute/compute.h"
 #include "compute/price_constants.h"
 
-#define SLOTS 128u
+#define SLOTS 256u
 #define MISSES 3u  /* so many that are not complete end a look through the slots */
 #define FURTHER 2u /* and so many behind them: the first may be of kernels that do not end */
 
@@ -155,11 +155,14 @@ void vg_sample_begin(struct vg_work *work, struct vg_cost *cost, uint64_t start,
     if (atomic_load_explicit(&vg_samples_pending, memory_order_relaxed))
         vg_samples_drain();
     struct vg_sample *sample = free_slot(&number, cost);
-    if (!sample)
+    if (!sample) {
+        vg_overlap_missed();
         return;
+    }
     sample->is_unknown = false;
     sample->is_calibrating = number % CALIBRATED == 0;
     if (!has_begun(sample, stream)) {
+        vg_overlap_missed();
         atomic_store(&sample->state, FREE);
         work->is_timed = true;
         work->sample = NULL;
@@ -309,8 +312,11 @@ static void take(struct vg_sample *sample)
     if (elapsed)
         vg_owe(sample->row, vg_cost_measured(sample->cost, sample->key, &timed));
     double begin;
+    bool is_cut =
+        timed.contention.neighbours && (float)timed.elapsed > LONG_RUN((float)timed.charged);
     if (sample->place.group)
-        vg_overlap_taken(sample->place, since_first(sample, &begin) ? &begin : NULL, timed.elapsed);
+        vg_overlap_taken(sample->place, since_first(sample, &begin) ? &begin : NULL, timed.elapsed,
+                         is_cut);
     uint64_t far = atomic_load_explicit(&completed[sample->row], memory_order_relaxed);
     while (far < sample->issued &&
            !atomic_compare_exchange_weak_explicit(&completed[sample->row], &far, sample->issued,

@@ -3,9 +3,15 @@
 
 #include "memory/memory.h"
 
-/* Of two threads that change a limit of one context, the second must see what the first made of it.
- * Held across the call, for which only threads that change limits wait. */
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+/* Of two threads that change a limit of one context, the second must see what the first made of it,
+ * so a lock is held across the call. Contexts have locks of their own, but for a few that share one. */
+#define LOCKS 16u /* four bits of a hash */
+static pthread_mutex_t locks[LOCKS] = {[0 ... LOCKS - 1] = PTHREAD_MUTEX_INITIALIZER};
+
+static pthread_mutex_t *lock_of(const void *context)
+{
+    return &locks[(uintptr_t)context * 0x9E3779B97F4A7C15ull >> 60];
+}
 
 /* The driver keeps a stack for every thread that can be resident; up to these sizes a context's own
  * cost covers them. */
@@ -35,9 +41,10 @@ VG_EXPORT CUresult cuCtxSetLimit(CUlimit which, size_t value)
     struct vg_charge charge;
     if (row < 0 || (unsigned)which > CU_LIMIT_MALLOC_HEAP_SIZE)
         return REAL(cuCtxSetLimit)(which, value);
-    pthread_mutex_lock(&lock);
+    pthread_mutex_t *lock = lock_of(vg_context());
+    pthread_mutex_lock(lock);
     if (REAL(cuCtxGetLimit)(&old, which) != CUDA_SUCCESS) {
-        pthread_mutex_unlock(&lock);
+        pthread_mutex_unlock(lock);
         return REAL(cuCtxSetLimit)(which, value);
     }
     CUdevice device = vg_row_device(row);
@@ -59,11 +66,12 @@ VG_EXPORT CUresult cuCtxSetLimit(CUlimit which, size_t value)
         if (after < before)
             vg_release(row, before - after);
     }
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(lock);
     return result;
 }
 
 void vg_context_limits_forked(void)
 {
-    pthread_mutex_init(&lock, NULL);
+    for (unsigned int i = 0; i < LOCKS; i++)
+        pthread_mutex_init(&locks[i], NULL);
 }

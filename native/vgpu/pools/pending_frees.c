@@ -4,6 +4,7 @@
  * Until then the driver holds the memory, so it stays charged. An event behind the call tells when;
  * it is looked at whenever the stocks are (pools.h), and before anything is refused. */
 #include <pthread.h>
+#include <sched.h>
 #include <stdlib.h>
 
 #include "compute/compute.h"
@@ -11,16 +12,18 @@
 #include "virtual_memory/virtual_memory.h"
 
 struct pending_free {
-    struct pending_free *next;
+    struct pending_free *next, **link;
     struct vg_record record;
     CUevent event;
     void *context; /* the event's */
+    bool is_asked; /* a thread, without the lock, asks the driver about it: it stays meanwhile */
 };
 
-/* Held across questions about events and their end, none of which waits for the GPU: else the end
- * of a context would not find those that another thread just looks at. */
+/* Not held across calls of the driver. Who must have an answer (the end of a context, a refusal)
+ * waits until nobody asks any more. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct pending_free *frees;
+static unsigned int n_asked;
 static _Atomic unsigned int n_frees;
 
 static void freed(const struct vg_record *record)
@@ -34,7 +37,42 @@ static void freed(const struct vg_record *record)
                                            : record->bytes);
 }
 
-bool vg_pending_frees_settle(void)
+/* The lock is held, here and in the next two. */
+static void put_in(struct pending_free *one)
+{
+    one->next = frees;
+    one->link = &frees;
+    if (frees)
+        frees->link = &one->next;
+    frees = one;
+    atomic_fetch_add(&n_frees, 1);
+}
+
+static void take_out(struct pending_free *one)
+{
+    *one->link = one->next;
+    if (one->next)
+        one->next->link = one->link;
+    atomic_fetch_sub(&n_frees, 1);
+}
+
+static void wait_for_others(void)
+{
+    pthread_mutex_unlock(&lock);
+    sched_yield();
+    pthread_mutex_lock(&lock);
+}
+
+/* Whether the stream has come to it; an error says nothing of the memory. */
+static bool has_come(const struct pending_free *one)
+{
+    if (REAL(cuEventQuery)(one->event) != CUDA_SUCCESS)
+        return false;
+    REAL(cuEventDestroy_v2)(one->event);
+    return true;
+}
+
+static bool settle(bool waits)
 {
     bool any = false;
     if (likely(!atomic_load_explicit(&n_frees, memory_order_relaxed)))
@@ -43,23 +81,40 @@ bool vg_pending_frees_settle(void)
     if (!vg_captures_aside(&kept))
         return false;
     pthread_mutex_lock(&lock);
-    for (struct pending_free **at = &frees; *at;) {
-        struct pending_free *one = *at;
-        CUresult result = REAL(cuEventQuery)(one->event);
-        if (result != CUDA_SUCCESS) { /* an error says nothing of the memory */
-            at = &one->next;
+    for (struct pending_free *one = frees, *after; one; one = after) {
+        after = one->next;
+        if (one->is_asked)
+            continue; /* by another thread, which credits it */
+        one->is_asked = true;
+        n_asked++;
+        pthread_mutex_unlock(&lock);
+        bool is_done = has_come(one);
+        pthread_mutex_lock(&lock);
+        one->is_asked = false;
+        n_asked--;
+        after = one->next; /* others may have gone meanwhile */
+        if (!is_done)
             continue;
-        }
-        *at = one->next;
-        atomic_fetch_sub(&n_frees, 1);
-        REAL(cuEventDestroy_v2)(one->event);
+        take_out(one);
         freed(&one->record);
         free(one);
         any = true;
     }
+    while (waits && n_asked)
+        wait_for_others();
     pthread_mutex_unlock(&lock);
     vg_captures_back(kept);
     return any;
+}
+
+bool vg_pending_frees_settle(void)
+{
+    return settle(false);
+}
+
+bool vg_pending_frees_settle_all(void)
+{
+    return settle(true);
 }
 
 CUresult vg_free_in_stream(struct vg_record *record, CUstream stream, CUstream given,
@@ -91,10 +146,9 @@ void vg_pending_free(const struct vg_record *record, CUstream stream)
     }
     one->record = *record;
     one->context = vg_context();
+    one->is_asked = false;
     pthread_mutex_lock(&lock);
-    one->next = frees;
-    frees = one;
-    atomic_fetch_add(&n_frees, 1);
+    put_in(one);
     pthread_mutex_unlock(&lock);
     vg_pending_frees_settle();
 }
@@ -103,14 +157,13 @@ struct pending_free *vg_pending_frees_take(const void *context)
 {
     struct pending_free *taken = NULL;
     pthread_mutex_lock(&lock);
-    for (struct pending_free **at = &frees; *at;) {
-        struct pending_free *one = *at;
-        if (one->context != context && one->record.context != context) {
-            at = &one->next;
+    while (n_asked)
+        wait_for_others();
+    for (struct pending_free *one = frees, *after; one; one = after) {
+        after = one->next;
+        if (one->context != context && one->record.context != context)
             continue;
-        }
-        *at = one->next;
-        atomic_fetch_sub(&n_frees, 1);
+        take_out(one);
         one->next = taken;
         taken = one;
     }
@@ -136,9 +189,7 @@ void vg_pending_frees_put_back(struct pending_free *taken)
     while (taken) {
         struct pending_free *one = taken;
         taken = one->next;
-        one->next = frees;
-        frees = one;
-        atomic_fetch_add(&n_frees, 1);
+        put_in(one);
     }
     pthread_mutex_unlock(&lock);
 }
@@ -147,6 +198,7 @@ void vg_pending_frees_forked(void)
 {
     pthread_mutex_init(&lock, NULL);
     atomic_store(&n_frees, 0);
+    n_asked = 0;
     while (frees) {
         struct pending_free *one = frees;
         frees = one->next;

@@ -178,7 +178,7 @@ bool vg_pools_trim(int row)
 
 bool vg_pools_give_back(int row)
 {
-    bool any = vg_pending_frees_settle();
+    bool any = vg_pending_frees_settle_all();
     any |= vg_exports_settle();
     if (!atomic_load_explicit(&any_pools, memory_order_relaxed))
         return any;

@@ -105,6 +105,8 @@ CUresult vg_free_in_stream(struct vg_record *record, CUstream stream, CUstream g
 /* credits it when the stream has come to this moment */
 void vg_pending_free(const struct vg_record *record, CUstream stream);
 bool vg_pending_frees_settle(void); /* credits those that are done; whether there were any */
+/* the same, and none is left to another thread that just asks about it: before a refusal */
+bool vg_pending_frees_settle_all(void);
 /* Around the end of a context: those of it are taken out before, and then have come, or are put
  * back where the driver refused. */
 struct pending_free;

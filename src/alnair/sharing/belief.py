@@ -27,9 +27,11 @@ FORGIVEN: Final = (0.004, 0.02)
 #: Looks in which NVML may show what was claimed in one: its samples come late, and have gaps.
 LATE: Final = 3
 #: GPU seconds that NVML saw and its page did not tell of, until what it tells is no more believed.
-HIDDEN: Final = 1.0
+HIDDEN: Final = 0.25
+#: So much counts of one look at most: a kernel of seconds is charged when it is over.
+HIDDEN_STEP: Final = 0.2
 #: Kept of them at most, and what comes off per second.
-HIDDEN_MOST: Final = 2.0
+HIDDEN_MOST: Final = 1.25
 DISCLOSED: Final = 0.02
 #: What it tells may be so much less than NVML saw: a factor, and a share.
 #: Prices are found out late.
@@ -104,7 +106,8 @@ def prove(
     hidden = before.hidden - DISCLOSED * seconds
     if len(after.told) == LATE:
         # NVML may show it a look later, and a long kernel is charged when it begins.
-        hidden += max(0.0, measured * UNTOLD[0] - UNTOLD[1] - max(after.told)) * seconds
+        untold = max(0.0, measured * UNTOLD[0] - UNTOLD[1] - max(after.told)) * seconds
+        hidden += min(HIDDEN_STEP, untold)
     unproven = before.unproven - FORGIVEN[0] * seconds
     unproven -= FORGIVEN[1] * min(claimed, measured * seconds)
     if len(claims) == LATE:

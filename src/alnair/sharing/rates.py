@@ -24,6 +24,8 @@ ROOM: Final = (1.25, 0.05)
 #: Use is a mean over about so long.
 SMOOTHED_NS: Final = 100_000_000
 SMOOTHED_LONG_NS: Final = 500_000_000
+#: At least so long, of one that has just begun to work: two looks tell that it is greedy.
+SMOOTHED_FIRST_NS: Final = 200_000_000
 #: Time in which each greedy tenant has its turn. The GPU loses about 0.1 ms at each change, and
 #: a kernel that is longer than its window disturbs the next one's; who waits may wait so long.
 #: Neither a second nor NVML's samples, of a sixth of one, are a multiple of it: where NVML has only
@@ -69,6 +71,8 @@ class Activity(msgspec.Struct, frozen=True):
     held_back: bool = False
     #: Time of its last sign of work; None: none seen.
     worked_ns: int | None = None
+    #: Since when it has been active without a pause; of what was before, means tell nothing.
+    since_ns: int = 0
 
     def is_active(self, now_ns: int) -> bool:
         """Whether it had work lately."""
@@ -167,11 +171,15 @@ def observe(before: Activity | None, reading: Reading) -> Activity:
     """
     if before is None or reading.now_ns <= before.last.now_ns:
         worked = reading.now_ns if reading.waiting else None
-        return Activity(reading, held_back=reading.waiting > 0, worked_ns=worked)
+        held_back = reading.waiting > 0
+        return Activity(reading, held_back=held_back, worked_ns=worked, since_ns=reading.now_ns)
     span = reading.now_ns - before.last.now_ns
     charged = max(0, reading.charged_ns - before.last.charged_ns)
-    weight, slowly = min(1.0, span / SMOOTHED_NS), min(1.0, span / SMOOTHED_LONG_NS)
     has_work = charged > 0 or reading.launches > before.last.launches or reading.waiting > 0
+    began = has_work and not before.is_active(reading.now_ns)
+    since_ns = before.last.now_ns if began else before.since_ns
+    known_ns = min(SMOOTHED_LONG_NS, max(SMOOTHED_FIRST_NS, reading.now_ns - since_ns))
+    weight, slowly = min(1.0, span / SMOOTHED_NS), min(1.0, span / known_ns)
     return Activity(
         last=reading,
         used=before.used + weight * (charged / span - before.used),
@@ -179,6 +187,7 @@ def observe(before: Activity | None, reading: Reading) -> Activity:
         used_long=before.used_long + slowly * (charged / span - before.used_long),
         held_back=reading.waiting > 0 or before.last.waiting > 0,
         worked_ns=reading.now_ns if has_work else before.worked_ns,
+        since_ns=since_ns,
     )
 
 

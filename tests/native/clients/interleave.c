@@ -31,6 +31,7 @@ __attribute__((visibility("default"))) uint64_t most_reserved;
 __attribute__((visibility("default"))) CUmemGenericAllocationHandle next_handle = 1;
 __attribute__((visibility("default"))) __thread CUcontext current_context = (CUcontext)64;
 __attribute__((visibility("default"))) int is_context_kept;
+__attribute__((visibility("default"))) int has_events;
 
 static const char *stop_at; /* the call in which the first thread waits */
 static __thread int is_first;
@@ -294,6 +295,53 @@ static void refuse_destroy(void)
     show("ended");
 }
 
+static void set_limit(void)
+{
+    CHECK(cuCtxSetLimit(CU_LIMIT_PRINTF_FIFO_SIZE, 1 << 20));
+}
+
+/* A limit of a context takes long to be set. Meanwhile we set one of another context. */
+static void limit_while_limiting(void)
+{
+    begin(set_limit, "cuCtxSetLimit");
+    current_context = (CUcontext)128;
+    set_limit();
+    end();
+    show("set");
+}
+
+/* ---- memory that a stream frees -------------------------------------------------------------- */
+
+static CUdeviceptr allocation(uint64_t mib)
+{
+    CUdeviceptr address;
+    CHECK(cuMemAlloc(&address, mib * MIB));
+    return address;
+}
+
+static CUdeviceptr given_back;
+
+static void give_back(void)
+{
+    CHECK(cuMemFreeAsync(given_back, NULL));
+}
+
+/* A thread asks whether a stream has come to what it frees. Meanwhile we free, allocate, and need
+ * the room. */
+static void free_while_asking(void)
+{
+    CUdeviceptr other = allocation(8);
+    given_back = allocation(4);
+    has_events = 1;
+    show("allocated");
+    begin(give_back, "cuEventQuery");
+    CHECK(cuMemFreeAsync(other, NULL));
+    show("freed");
+    allocation(2);
+    end();
+    show("both");
+}
+
 /* ---- pools ----------------------------------------------------------------------------------- */
 
 static CUmemoryPool pool;
@@ -411,6 +459,10 @@ int main(int argc, char **argv)
         create_while_destroying();
     else if (!strcmp(name, "refuse-destroy"))
         refuse_destroy();
+    else if (!strcmp(name, "limit-while-limiting"))
+        limit_while_limiting();
+    else if (!strcmp(name, "free-while-asking"))
+        free_while_asking();
     else if (!strcmp(name, "free-while-destroyed"))
         free_while_destroyed();
     else if (!strcmp(name, "destroy-while-allocating"))

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from alnair.sharing.rates import (
     LINGER_NS,
+    PRESSED,
     SCALES,
     YIELDED,
     Activity,
@@ -153,6 +154,21 @@ def test_use_is_a_mean_of_readings_and_work_lingers() -> None:
     assert activity.worked_ns == worked
     assert activity.is_active(worked + LINGER_NS)
     assert not activity.is_active(worked + LINGER_NS + 1)
+
+
+def test_two_looks_tell_who_began_to_want_more_than_its_share_and_one_does_not() -> None:
+    """Turns come 0.1 s earlier than by a mean over half a second, of which most was before."""
+    activity = observe(None, Reading(0, 0, 0, waiting=0))
+    for tick in range(1, 60):
+        activity = observe(activity, Reading(tick * 50 * MS, 0, 0, waiting=0))
+    pressed, charged = [], []
+    for tick in range(60, 70):
+        reading = Reading(tick * 50 * MS, (tick - 59) * 20 * MS, tick, waiting=1)
+        activity = observe(activity, reading)
+        pressed.append(activity.pressed)
+        charged.append(activity.used_long)
+    assert pressed[0] < PRESSED < pressed[1]
+    assert charged[9] > 0.85 * 0.4  # by the mean over half a second alone: 0.65
 
 
 def test_a_waiting_thread_is_work_and_a_lost_slot_is_none() -> None:
