@@ -21,8 +21,8 @@ from kit.live.scheduler_process import StartScheduler, eventually, pod
 CHURN_SECONDS = 8
 #: How many pods of each scheduler make room, at least, for others to be placed.
 GONE = 30
-#: CPUs of one pod: 48 of them fill a node.
-CPU = 1
+#: CPUs of one pod: 24 of them fill a node.
+CPU = 2
 
 
 async def test_the_crossing_rule_holds_beside_a_foreign_scheduler_at_95_percent_of_the_cpu(
@@ -36,7 +36,7 @@ async def test_the_crossing_rule_holds_beside_a_foreign_scheduler_at_95_percent_
     capacity = 0
     for node in (await admin.list(NODES)).items:
         capacity += int(node["status"]["allocatable"]["cpu"])
-    full = capacity * 95 // 100
+    full = capacity * 95 // 100 // CPU * CPU
     draw = random.Random(3)
     serial = 0
 

@@ -40,8 +40,10 @@ class Judge:
         due = tenant.due[container]
         try:
             page = abi.Limits.from_buffer_copy((folder / "limits").read_bytes())
-        except OSError:
-            return  # it went this moment
+        except (OSError, ValueError):
+            return  # it comes or goes this moment
+        if page.magic != abi.LIMITS_MAGIC:
+            return  # it is being made: until that is written nobody takes it for a page
         said = [
             (_uuid(bytes(row.uuid)), row.memory_limit, row.compute_percent)
             for row in page.device[: page.n_devices]
