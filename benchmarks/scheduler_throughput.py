@@ -40,6 +40,7 @@ from alnair.kube.resources import (
 )
 from alnair.local.controlplane import LocalCluster
 from lib import machine
+from lib.left_behind import ends_when_told
 from lib.throughput_kinds import HIGH, KINDS, TIMED, Case, Kind
 from lib.watched_pods import WatchedPod
 
@@ -107,27 +108,51 @@ async def watch_binds(client: Client, namespace: str, version: str, seen: Watche
 
 async def watch_lease(client: Client, namespace: str, version: str, seen: Watched) -> None:
     """Note when somebody holds the scheduler's lease."""
-    async for event in client.watch(LEASES, resource_version=version, namespace=namespace):
-        if event.object["spec"].get("holderIdentity"):
-            seen.leads_at = seen.leads_at or time.perf_counter()
-            seen.news.set()
+    while True:
+        watch = client.watch(LEASES, resource_version=version, namespace=namespace)
+        async for event in watch:
+            if event.object["spec"].get("holderIdentity"):
+                seen.leads_at = seen.leads_at or time.perf_counter()
+                seen.news.set()
+        version = watch.resource_version
 
 
-async def until(seen: Watched, watches: list[asyncio.Task[None]], done: Callable[[], int]) -> None:
-    """Wait until nothing is missing; `done` says how much is."""
-    before = -1
+async def until(
+    seen: Watched,
+    watches: list[asyncio.Task[None]],
+    process: psutil.Process,
+    log: Path,
+    done: Callable[[], int],
+) -> None:
+    """Wait until nothing is missing.
+
+    Args:
+        seen: What is told of.
+        watches: Who tells.
+        process: The scheduler.
+        log: Where it writes to.
+        done: Says how much is missing.
+
+    Raises:
+        RuntimeError: The scheduler has ended, or nothing happens any more.
+    """
+    before, changed = -1, time.perf_counter()
     while left := done():
+        if left != before:
+            before, changed = left, time.perf_counter()
         seen.news.clear()
         news = asyncio.ensure_future(seen.news.wait())
-        finished, _ = await asyncio.wait(
-            [news, *watches], timeout=STALLED_AFTER, return_when=asyncio.FIRST_COMPLETED
-        )
-        if not finished and left == before:
-            raise RuntimeError(f"nothing has happened for {STALLED_AFTER:g} s, {left} are missing")
-        before = left
+        await asyncio.wait([news, *watches], timeout=1.0, return_when=asyncio.FIRST_COMPLETED)
+        news.cancel()
         for task in watches:
             if task.done():
                 task.result()
+        if not process.is_running() or process.status() == psutil.STATUS_ZOMBIE:
+            said = await asyncio.to_thread(log.read_text)
+            last = "\n".join(said.splitlines()[-20:])
+            raise RuntimeError(f"the scheduler has ended, {left} are missing. Its log:\n{last}")
+        if time.perf_counter() - changed > STALLED_AFTER:
+            raise RuntimeError(f"nothing has happened for {STALLED_AFTER:g} s, {left} are missing")
 
 
 async def measure(cluster: LocalCluster, scheduler: str, kind: Kind, case: Case) -> Run:
@@ -156,13 +181,14 @@ async def measure(cluster: LocalCluster, scheduler: str, kind: Kind, case: Case)
         pid = cluster.pid(scheduler)
         assert pid is not None
         process = psutil.Process(pid)
-        await until(seen, watches, lambda: int(seen.leads_at is None))
+        log = cluster.layout.log(scheduler)
+        await until(seen, watches, process, log, lambda: int(seen.leads_at is None))
         start = seen.leads_at
         if kind.burst:
-            await until(seen, watches, lambda: len(before) - len(seen.refused))
+            await until(seen, watches, process, log, lambda: len(before) - len(seen.refused))
             start = time.perf_counter()
             await create_all(client, PODS, pods)
-        await until(seen, watches, lambda: len(pods) - len(seen.bound))
+        await until(seen, watches, process, log, lambda: len(pods) - len(seen.bound))
         for task in watches:
             task.cancel()
         events = await drained(client, namespace, len(pods))
@@ -219,7 +245,8 @@ def kube_nodes_scored_pct(nodes: int) -> float:
 
 
 async def bench(arguments: argparse.Namespace) -> dict[str, Any]:
-    """Run everything on a cluster of its own, and take that down again."""
+    """Run everything on a cluster of its own, and take that down again, also when told to end."""
+    ends_when_told()
     kind = KINDS[arguments.kind]
     schedulers = (OURS,) if kind.alone else (KUBE, OURS)
     # With a backlog and without, in turn; other kinds have none.
@@ -330,7 +357,12 @@ def main() -> None:
             f"--pods must be at most {kind.most_per_node:g} per node for {arguments.kind}, "
             "or some cannot be placed"
         )
-    print(json.dumps(asyncio.run(bench(arguments))))
+    try:
+        print(json.dumps(asyncio.run(bench(arguments))))
+    except asyncio.CancelledError:
+        sys.exit(128 + signal.SIGTERM)
+    except RuntimeError as error:
+        sys.exit(str(error))
 
 
 if __name__ == "__main__":

@@ -27,16 +27,19 @@ def check_hopes(engine: Engine) -> None:
     hopes.follow()
     for waiting in engine._queue._parked.values():
         hopeful = hopes.of([waiting])
+        lacking = [row for row in range(engine.view.cluster.columns.n) if hopes.lacks(waiting, row)]
         if waiting.class_key is None:
             assert hopeful, "any change may help it"
             continue
-        if hopeful and hopes.found(waiting):
+        hopes_on = bool(hopeful) and hopes.found(waiting)
+        if hopes_on and not lacking:
             continue
         scheduler, spec = waiting.class_key
         evaluation = Evaluation(spec, engine._profiles[scheduler], engine.view.cluster)
         if evaluation.refusal is None:
             evaluation.refresh()
-            assert evaluation.best() is None, spec
+            assert not evaluation.possible()[lacking].any(), spec
+            assert hopes_on or evaluation.best() is None, spec
 
 
 def check_books(accounts: Accounts) -> None:

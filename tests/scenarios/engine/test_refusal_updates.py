@@ -82,3 +82,26 @@ def test_a_pod_that_a_quota_holds_back_is_not_told_of_nodes() -> None:
     assert "quota" in world.reports[-1].message.lower()
     world.put(make.node("n", cpu=4000, taints=[TAINT]))
     assert world.engine.update_refusals() == []
+
+
+def test_those_whose_room_another_took_hear_of_new_reasons_later_and_of_the_same_never() -> None:
+    world = World(make.node("n", cpu=5100), make.node("m", cpu=4000), check=False)
+    world.create(*(make.pod(f"p{i}", make.spec(cpu=5000 + i), created=float(i)) for i in range(4)))
+    world.settle(1.0)
+    before = len(world.reports)
+    world.delete("p0")
+    world.settle(1.0)
+    assert world.placed() == {"p1"}
+    assert [r.kind for r in world.reports[before:]] == ["Scheduled"]
+    assert world.engine.update_refusals() == []
+    world.create(make.pod("small", make.spec(cpu=10, memory=32 * 2**30)))
+    world.settle(1.0)
+    before = len(world.reports)
+    world.delete("p1")
+    world.settle(1.0)
+    assert world.placed() == {"p2", "small"}
+    assert [r.kind for r in world.reports[before:]] == ["Scheduled"]
+    told = {action.pod.name: action.message for action in world.engine.update_refusals()}
+    assert told.keys() == {"p3"}
+    assert "Insufficient memory" in told["p3"]
+    assert world.engine.update_refusals() == []

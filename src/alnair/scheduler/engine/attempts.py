@@ -102,6 +102,8 @@ class Attempts:
     ) -> None:
         """Park a pod again whose room another took, and that may make none: what most tries are.
 
+        Its owner knows why it waits; if that has changed meanwhile, `RefusalUpdates` says so.
+
         Args:
             unit: of the queue, of this pod alone.
             record: the pod.
@@ -110,11 +112,12 @@ class Attempts:
             actions: where decisions go.
         """
         unit.attempts += 1
-        record.refused_by = refused.refused_by()
         self._queue.park(unit, record.key, now)
         self._quick_check.refused(unit, refused, nowhere=True)
         self._preemption.give_up((record,), actions)
-        self._refuse(record, refusal_message(refused), actions)
+        if record.refused_by in ((), (QUOTA,)):
+            record.refused_by = refused.refused_by()
+            self._refuse(record, refusal_message(refused), actions)
 
     def gang(self, state: GangState, now: float, actions: list[Action]) -> None:
         """Try a gang: enough of its pods for `minMember`, and as many more as fit."""

@@ -62,6 +62,8 @@ class Evaluation:
         self._learned_read = [
             (p.name, cluster.observations.version(p.name)) for p in profile.observers
         ]
+        #: After how many changes it was not outdated yet: most often there were none since.
+        self._valid_at = cluster.objects.changes, cluster.observations.changes
         if self.refusal is None:
             for plugin in profile.filters:
                 if f := plugin.filter(spec, cluster):
@@ -73,6 +75,7 @@ class Evaluation:
             self._scores = [(w, s) for w, (_, s) in pairs if w]
         self._node_filters = [f for _, f in self._filters if f.depends is Depends.NODE]
         self._booked_filters = [f for _, f in self._filters if f.depends is Depends.BOOKED]
+        self._changing_filters = [f for _, f in self._filters if f.depends is not Depends.NODE]
         # Asking a protocol would be slow: `depends` says what kind a function is.
         self._pods_filters = [
             cast("PodsFilter", f) for _, f in self._filters if f.depends is Depends.PODS
@@ -105,21 +108,28 @@ class Evaluation:
     def outdated(self) -> bool:
         """Return whether objects, or what plugins learned, changed since they were compiled."""
         objects, observations = self._cluster.objects, self._cluster.observations
-        return (
+        now = objects.changes, observations.changes
+        if now == self._valid_at:
+            return False
+        outdated = (
             any(objects.version(kind) != v for kind, v in self._objects_read)
             or any(objects.state(read) != state for read, state in self._named_read)
             or any(observations.version(name) != v for name, v in self._learned_read)
         )
+        if not outdated:
+            self._valid_at = now
+        return outdated
 
     def filters_read(self) -> tuple[list[str], list[str]] | None:
         """Return the kinds of objects, and the plugins whose observations, filters depend on.
 
-        None if they depend on certain objects of kinds that change all the time.
+        None if they depend on certain objects of kinds that change all the time. A plugin without a
+        filter for this class passes all nodes: whatever it learns, nobody gets in who was refused.
         """
         if self._named_read:
             return None
         if self._filters_read is None:
-            filters = {plugin.name for plugin in self._profile.filters}
+            filters = {name for name, _ in self._filters}
             readers = (p for p in self._profile.readers if p.name in filters)
             kinds = [kind for plugin in readers for kind in plugin.kinds(self.spec)]
             observed = [p.name for p in self._profile.observers if p.name in filters]
@@ -187,9 +197,7 @@ class Evaluation:
     def accepts(self, row: int) -> bool:
         """Ask the filters anew about a row, as the books are at this moment."""
         one = slice(row, row + 1)
-        return bool(self._static[row]) and all(
-            f(one)[0] for _, f in self._filters if f.depends is not Depends.NODE
-        )
+        return bool(self._static[row]) and all(f(one)[0] for f in self._changing_filters)
 
     def accepts_alone(self, row: int) -> bool | None:
         """Return whether the row would do, without `refresh`; None if only that tells."""

@@ -75,6 +75,11 @@ class ClassNeeds:
             left = np.ones(len(np.arange(self._needs.shape[1])[numbers]), bool)
         return np.flatnonzero(left)
 
+    def beyond(self, most: Column) -> Mask:
+        """Return, by number of the class, whether it needs more than this, shape (amounts,)."""
+        found: Mask = np.logical_or.reduce(self._needs > most[:, None], axis=0)
+        return found
+
     def fitting(self, numbers: NDArray[np.intp], there: Column) -> Mask:
         """Return which of these classes need no more than which node has.
 

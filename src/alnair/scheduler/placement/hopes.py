@@ -45,6 +45,9 @@ class Hopes:
         #: it observed. If one changes, they must be run again.
         self._kinds: dict[str, int] = {}
         self._observed: dict[str, int] = {}
+        #: By number: who lacks something on a row, and which row in which state; see `lacks`.
+        self._lacking: list[bool] = []
+        self._compared = (-1, -1, -1, -1)
         #: What all nodes have, and the most of each; computed when somebody asks.
         self._there: Column | None = None
         self._most: Column = np.zeros(0)
@@ -79,6 +82,21 @@ class Hopes:
         """Return the row that alone may have enough for a class that hopes, if it is just one."""
         hope = self._hope.item(waiting.number) if self._knows(waiting) else _SEVERAL
         return hope if hope >= 0 else None
+
+    def lacks(self, waiting: WaitingClass, row: int) -> bool | None:
+        """Return whether the row has too little for a class at this moment; None = unknown.
+
+        All classes are compared with a row at once: after a booking many of them ask.
+        """
+        if not self._knows(waiting):
+            return None
+        columns = self._cluster.columns
+        state = row, columns.booked.end, columns.nodes_changed.end, self._needs.count
+        if state != self._compared:
+            there = self._needs.there(slice(row, row + 1))[:, 0]
+            self._lacking = self._needs.beyond(there).tolist()
+            self._compared = state
+        return self._lacking[waiting.number] if waiting.number < len(self._lacking) else None
 
     def refused(self, waiting: WaitingClass, evaluation: Evaluation, *, nowhere: bool) -> None:
         """Note that a pod was tried and now waits with this class, which may be new.

@@ -29,8 +29,8 @@ class QuickCheck:
         #: How many pods of a class fit, see `_room_for`.
         self._room: dict[tuple[ClassKey, bool], float] = {}
         self._tried_in_vain = False
-        #: By class that may fit on one node alone: its row.
-        self._only: dict[ClassKey, int] = {}
+        #: By class that may fit on one node alone: its row, and as what it waited.
+        self._only: dict[ClassKey, tuple[int, WaitingClass]] = {}
 
     def begin(self, now: float) -> None:
         """Look anew, at this time (seconds since the epoch)."""
@@ -48,8 +48,13 @@ class QuickCheck:
 
         Between `begin` and `end` nodes only get fuller, so no other one has.
         """
-        row = self._only.get(key) if self._only else None
-        return row is not None and self._compiled(key).accepts_alone(row) is False
+        only = self._only.get(key) if self._only else None
+        if only is None:
+            return False
+        row, waiting = only
+        return bool(self._hopes.lacks(waiting, row)) or (
+            self._compiled(key).accepts_alone(row) is False
+        )
 
     def hopeful(self, classes: Sequence[WaitingClass]) -> list[WaitingClass]:
         """Return those of these classes that are not known to fit nowhere."""
@@ -110,7 +115,7 @@ class QuickCheck:
         if accepted is None:
             return None
         if accepted:
-            self._only[key] = row
+            self._only[key] = row, waiting
             return 1
         self._hopes.lose(waiting, evaluation)
         return 0

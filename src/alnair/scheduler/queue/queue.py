@@ -26,6 +26,8 @@ from alnair.scheduler.state.objects.namespace_usage import Usage
 
 #: Waiting classes that one step looks at, at most; the rest come in the next steps.
 LOOKS: Final = 64
+#: So many times as many, as long as nobody among them hopes: that is told of all at once.
+HOPELESS: Final = 16
 
 
 class Queue:
@@ -50,8 +52,8 @@ class Queue:
         # the last change. Not by key, for the hash of a class takes longer than a look.
         self._round: OrderedDict[WaitingClass, None] = OrderedDict()
         self._unlooked = 0
-        #: Numbers below the highest in use that no waiting class has.
-        self._numbers: list[int] = []
+        #: Numbers below the highest in use that no waiting class has, with who had them last.
+        self._former: dict[int, WaitingClass] = {}
         #: Those that look at pods of other nodes too.
         self._neighbour_dependent: dict[WaitingClass, None] = {}
         #: Those with volumes.
@@ -84,8 +86,7 @@ class Queue:
         key: ClassKey | str = unit.key if unit.gang or class_key is None else class_key
         waiting = self._parked.get(key)
         if waiting is None:
-            number = self._numbers.pop() if self._numbers else len(self._parked)
-            waiting = self._parked[key] = WaitingClass(key, class_key, number)
+            waiting = self._parked[key] = self._come(unit, key, class_key)
             self._round[waiting] = None
             if any(depends_on_neighbours(record.spec) for record in unit.pods.values()):
                 self._neighbour_dependent[waiting] = None
@@ -191,12 +192,7 @@ class Queue:
             helps: whether to try a unit of this class.
             hopeful: of those looked at, in their order, which to ask `helps` about; None for all.
         """
-        looks = min(LOOKS, self._unlooked, len(self._parked))
-        self._unlooked = min(self._unlooked, len(self._parked)) - looks
-        batch: Sequence[WaitingClass] = list(itertools.islice(self._round, looks))
-        for waiting in batch:
-            self._round.move_to_end(waiting)
-        for waiting in hopeful(batch) if hopeful else batch:
+        for waiting in self._next_batch(hopeful):
             unit = _first(waiting)
             if waiting.class_key is not None and not helps(waiting.class_key, unit):
                 continue
@@ -205,6 +201,25 @@ class Queue:
             else:
                 self._probe(unit, waiting.class_key)
         return self._unlooked > 0
+
+    def _next_batch(
+        self, hopeful: Callable[[Sequence[WaitingClass]], Sequence[WaitingClass]] | None
+    ) -> Sequence[WaitingClass]:
+        """Return whom to look at closely, of so many as one step looks at.
+
+        Where nobody hopes, and nobody is to be tried before, the next ones are taken at once.
+        """
+        for _ in range(1 if hopeful is None or self._counts[Place.ACTIVE] else HOPELESS):
+            looks = min(LOOKS, self._unlooked, len(self._parked))
+            self._unlooked = min(self._unlooked, len(self._parked)) - looks
+            batch: Sequence[WaitingClass] = list(itertools.islice(self._round, looks))
+            for waiting in batch:
+                self._round.move_to_end(waiting)
+            if hopeful is not None:
+                batch = hopeful(batch)
+            if batch or not self._unlooked:
+                break
+        return batch
 
     def wake_next(self, class_key: ClassKey) -> None:
         """Activate the next parked lone pod of a class, one of which was placed or went away."""
@@ -221,6 +236,19 @@ class Queue:
             for _, _, ticket, unit in waiting.heap:
                 if ticket == unit.ticket and unit.waiting is waiting:
                     yield from unit.pods.values()
+
+    def _come(self, unit: Unit, key: ClassKey | str, class_key: ClassKey | None) -> WaitingClass:
+        """Return what nobody waits as now: as what the unit did, if its number is still free.
+
+        Then those who keep what they know by number know it still.
+        """
+        former = unit.waited
+        if former is not None and former.key == key and self._former.get(former.number) is former:
+            del self._former[former.number]
+            former.heap.clear()
+            return former
+        number = self._former.popitem()[0] if self._former else len(self._parked)
+        return WaitingClass(key, class_key, number)
 
     def _probe(self, unit: Unit, class_key: ClassKey | None) -> None:
         self.activate(unit, "ClusterChange")
@@ -246,10 +274,11 @@ class Queue:
             if not waiting.count:
                 del self._parked[waiting.key]
                 del self._round[waiting]
-                self._numbers.append(waiting.number)
+                self._former[waiting.number] = waiting
                 self._neighbour_dependent.pop(waiting, None)
                 self._stored.pop(waiting, None)
             unit.waiting = None
+            unit.waited = waiting
         if unit.place is not Place.NOT_QUEUED:
             self._counts[unit.place] -= 1
         unit.place = Place.NOT_QUEUED

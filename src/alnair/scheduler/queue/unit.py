@@ -35,6 +35,7 @@ class Unit:
         "sort",
         "sort_by_age",
         "ticket",
+        "waited",
         "waiting",
     )
 
@@ -53,6 +54,8 @@ class Unit:
         self.ticket = 0
         #: What it waits with while parked; None = only news about itself helps.
         self.waiting: WaitingClass | None = None
+        #: What it waited with last, which may be over.
+        self.waited: WaitingClass | None = None
         #: While it backs off, or is parked as a gang: it is not tried before this time.
         self.not_before = 0.0
         #: It was woken to find out whether pods of this class fit again.

@@ -13,6 +13,8 @@ class Observations:
     def __init__(self) -> None:
         self._by_plugin: dict[str, Any] = {}
         self._versions: defaultdict[str, int] = defaultdict(int)
+        #: A number that changes whenever any plugin has learned something.
+        self.changes = 0
 
     def of(self, plugin: str) -> Any:
         """Return what the plugin's observer has learned; None if none of this name observes."""
@@ -22,12 +24,8 @@ class Observations:
         """Note what the plugin has learned, also if it is the same object with other contents."""
         self._by_plugin[plugin] = learned
         self._versions[plugin] += 1
+        self.changes += 1
 
     def version(self, plugin: str) -> int:
         """Return a number that changes whenever the plugin has learned something."""
         return self._versions[plugin]
-
-    @property
-    def changes(self) -> int:
-        """A number that changes whenever any plugin has learned something."""
-        return sum(self._versions.values())

@@ -27,6 +27,9 @@ def fitting(accounts: Accounts, *specs: PodSpec, plugins: tuple[QuickPlugin, ...
     assert set(np.flatnonzero(found.any(axis=1))) <= set(within)
     everyone = needs.within(slice(0, len(specs)), there.max(axis=1, initial=-np.inf))
     assert within.tolist() == everyone.tolist()
+    for row in range(accounts.columns.n):
+        beyond = needs.beyond(there[:, row])[: len(specs)]
+        assert beyond.tolist() == (~found[:, row]).tolist()
     return " ".join("".join(".x"[int(fits)] for fits in row) for row in found)
 
 

@@ -84,6 +84,26 @@ def test_a_change_wakes_the_first_pod_of_a_class_that_may_fit_and_then_the_next(
     assert queue.count(Place.PARKED) == 9997
 
 
+def test_a_class_that_comes_back_keeps_its_number_unless_another_has_it_now() -> None:
+    queue = Queue()
+    one, other = unit("one"), unit("other")
+    queue.park(one, key("a"), 0.0)
+    waiting = one.waiting
+    queue.activate(one)
+    assert queue.pop() is one
+    queue.park(one, key("a"), 0.0)
+    assert one.waiting is waiting
+    queue.activate(one)
+    queue.park(other, key("b"), 0.0)
+    queue.park(one, key("a"), 0.0)
+    assert waiting is not None
+    assert one.waiting is not None
+    assert other.waiting is not None
+    assert other.waiting.number == waiting.number
+    assert one.waiting.number != waiting.number
+    assert [w.count for w in (one.waiting, other.waiting)] == [1, 1]
+
+
 def test_the_next_is_woken_when_the_one_that_was_to_try_goes_away() -> None:
     queue = Queue()
     first, second = unit("first"), unit("second")

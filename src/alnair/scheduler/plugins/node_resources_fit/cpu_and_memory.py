@@ -27,6 +27,8 @@ class Capacities:
         self.both = False
         #: (rows,), 1 where there are no GPUs, else 0: as numbers, for masks multiply slowly.
         self.gpuless: Column = np.zeros(0)
+        #: (rows,): numpy is more than twice as fast with a column as with the number 0.
+        self.zeros: Column = np.zeros(0)
         self._read = -1
 
     def refresh(self) -> None:
@@ -38,6 +40,7 @@ class Capacities:
             self.counts = np.maximum((there > 0).sum(axis=0), 1.0)
             self.both = bool((self.counts[: self.columns.n] == 2.0).all())
             # GPUs come and go with changes of their node.
+            self.zeros = np.zeros(there.shape[1])
             self.gpuless = (self._devices.count == 0).astype(float)
 
 
@@ -73,7 +76,7 @@ class CpuAndMemory:
         # What scoring assumes of silent containers may exceed the node: that is a full node.
         if self._least:
             np.subtract(capacity, parts, out=parts)
-            np.maximum(parts, 0.0, out=parts)
+            np.maximum(parts, of_rows(self._capacities.zeros, rows), out=parts)
         else:
             np.minimum(parts, capacity, out=parts)
         parts *= 100.0

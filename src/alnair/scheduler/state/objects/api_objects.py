@@ -16,6 +16,8 @@ class Objects:
     def __init__(self) -> None:
         self._by_kind: defaultdict[str, dict[Key, Any]] = defaultdict(dict)
         self._versions: defaultdict[str, int] = defaultdict(int)
+        #: A number that changes whenever any object does.
+        self.changes = 0
         self._followers: dict[str, Callable[[Key], bool]] = {}
 
     def follow(self, kind: str, changed: Callable[[Key], bool]) -> None:
@@ -37,11 +39,6 @@ class Objects:
         """Return a number that changes whenever an object of the kind does."""
         return self._versions[kind]
 
-    @property
-    def changes(self) -> int:
-        """A number that changes whenever any object does."""
-        return sum(self._versions.values())
-
     def state(self, read: Read) -> Any:
         """Return what changes whenever the object, or any of the kind, does."""
         kind, key = read
@@ -58,6 +55,7 @@ class Objects:
     def touch(self, kind: str) -> None:
         """Note that something of a kind changed that is kept elsewhere."""
         self._versions[kind] += 1
+        self.changes += 1
 
     def remove(self, kind: str, key: Key) -> bool:
         """Forget an object; returns whether that may help a pod that fits nowhere."""
@@ -67,5 +65,6 @@ class Objects:
 
     def _note(self, kind: str, key: Key) -> bool:
         self._versions[kind] += 1
+        self.changes += 1
         follower = self._followers.get(kind)
         return follower is None or follower(key)
