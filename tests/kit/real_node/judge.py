@@ -60,10 +60,8 @@ class Judge:
         """A program sees the GPUs that its container is assigned, with its limit as their size."""
         due, where = tenant.due[container], f"program {tenant.name}/{container}"
         try:
-            # Before it, the library may say that it waited for the agent.
-            line = next(line for line in said.splitlines() if line.startswith("{"))
-            seen = msgspec.json.decode(line)["gpus"]
-        except (StopIteration, msgspec.DecodeError, LookupError):
+            seen = msgspec.json.decode(said.splitlines()[0])["gpus"]
+        except (msgspec.DecodeError, LookupError):
             self.fault(where, f"it says {said[:300]!r}")
             return
         size = {
