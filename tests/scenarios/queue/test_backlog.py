@@ -9,6 +9,7 @@ from alnair.scheduler.framework.extension_points import Profile
 from alnair.scheduler.queue.queue import LOOKS
 from alnair.scheduler.queue.unit import Place
 from kit import make
+from kit.invariants import check_hopes
 from kit.world import World
 
 
@@ -144,3 +145,17 @@ def test_those_whose_room_another_took_are_parked_without_looking_at_all_nodes(
     world.settle()
     assert world.placed() == {"b1"}
     assert work.spent() <= 2
+
+
+def test_a_class_that_takes_the_place_of_another_is_not_taken_for_it() -> None:
+    world = World(make.node("n", cpu=4000), check=False)
+    world.create(make.pod("large", make.spec(cpu=5000)))
+    world.settle()
+    check_hopes(world.engine)
+    world.delete("large")
+    world.create(make.pod("small", make.spec(cpu=3000, selector={"disk": "ssd"})))
+    world.settle()
+    check_hopes(world.engine)
+    hopes = world.engine._quick_check._hopes
+    (waiting,) = world.engine._queue._parked.values()
+    assert hopes.lacks(waiting, 0) is False

@@ -177,6 +177,7 @@ class Hopes:
         if number >= len(self._classes):
             self._classes.extend([None] * (number + 1 - len(self._classes)))
         self._classes[number] = waiting
+        self._compared = (-1, -1, -1, -1)  # the number may have been another's
         if waiting.class_key is None:  # any change may help
             self._needs.clear(number)
         else:
