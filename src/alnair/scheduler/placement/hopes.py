@@ -83,20 +83,20 @@ class Hopes:
         hope = self._hope.item(waiting.number) if self._knows(waiting) else _SEVERAL
         return hope if hope >= 0 else None
 
-    def lacks(self, waiting: WaitingClass, row: int) -> bool | None:
-        """Return whether the row has too little for a class at this moment; None = unknown.
+    def lacks(self, waiting: WaitingClass, row: int) -> bool:
+        """Return whether the row is known to have too little for a class at this moment.
 
         All classes are compared with a row at once: after a booking many of them ask.
         """
         if not self._knows(waiting):
-            return None
+            return False
         columns = self._cluster.columns
         state = row, columns.booked.end, columns.nodes_changed.end, self._needs.count
         if state != self._compared:
             there = self._needs.there(slice(row, row + 1))[:, 0]
             self._lacking = self._needs.beyond(there).tolist()
             self._compared = state
-        return self._lacking[waiting.number] if waiting.number < len(self._lacking) else None
+        return waiting.number < len(self._lacking) and self._lacking[waiting.number]
 
     def refused(self, waiting: WaitingClass, evaluation: Evaluation, *, nowhere: bool) -> None:
         """Note that a pod was tried and now waits with this class, which may be new.
@@ -177,7 +177,8 @@ class Hopes:
         if number >= len(self._classes):
             self._classes.extend([None] * (number + 1 - len(self._classes)))
         self._classes[number] = waiting
-        self._compared = (-1, -1, -1, -1)  # the number may have been another's
+        if number < len(self._lacking):
+            self._lacking[number] = False  # what is known is of whom it was before
         if waiting.class_key is None:  # any change may help
             self._needs.clear(number)
         else:

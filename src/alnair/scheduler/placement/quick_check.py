@@ -52,9 +52,7 @@ class QuickCheck:
         if only is None:
             return False
         row, waiting = only
-        return bool(self._hopes.lacks(waiting, row)) or (
-            self._compiled(key).accepts_alone(row) is False
-        )
+        return self._hopes.lacks(waiting, row) or self._compiled(key).accepts_alone(row) is False
 
     def hopeful(self, classes: Sequence[WaitingClass]) -> list[WaitingClass]:
         """Return those of these classes that are not known to fit nowhere."""
