@@ -12,6 +12,8 @@ from contextlib import suppress
 from typing import Final
 from urllib.parse import urlsplit
 
+import aiohappyeyeballs
+
 from alnair.kube.http_answers import Answer, AnswerStream
 
 #: Seconds until a connection must stand.
@@ -170,13 +172,17 @@ class KeptConnections:
         stream = AnswerStream(loop)
         try:
             async with asyncio.timeout(CONNECT_TIMEOUT):
+                # asyncio's own race of addresses leaves the socket of a cancelled call open.
+                sock = await aiohappyeyeballs.start_connection(
+                    await loop.getaddrinfo(self._host, self._port, type=socket.SOCK_STREAM),
+                    happy_eyeballs_delay=_NEXT_ADDRESS,
+                    interleave=1,
+                )
                 transport, _ = await loop.create_connection(
                     lambda: stream,
-                    self._host,
-                    self._port,
+                    sock=sock,
                     ssl=self._tls,
                     server_hostname=self._server_name if self._tls is not None else None,
-                    happy_eyeballs_delay=_NEXT_ADDRESS,
                 )
         except TimeoutError as error:
             text = f"no connection to {self._host}:{self._port} in {CONNECT_TIMEOUT:g} s"

@@ -1,6 +1,8 @@
 """A pool of connections: when one is used again, and when not."""
 
 import asyncio
+import gc
+import warnings
 from asyncio import StreamReader as Reader
 from asyncio import StreamWriter as Writer
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -138,6 +140,23 @@ async def test_the_connection_of_a_cancelled_request_is_not_used_again() -> None
             await request
         assert (await pool.ask("GET", "/", {}, None)).body == b"ok"
     assert connections == 2
+
+
+async def test_no_socket_is_left_open_wherever_a_request_is_cancelled() -> None:
+    with warnings.catch_warnings(record=True) as left:
+        warnings.simplefilter("always", ResourceWarning)
+        cancelled = 0
+        for steps in range(20):
+            async with pool_to(Counting()) as pool:
+                request = asyncio.create_task(pool.ask("GET", "/", {}, None))
+                for _ in range(steps):
+                    await asyncio.sleep(0)
+                cancelled += request.cancel()
+                await asyncio.wait([request])
+                del request
+        gc.collect()
+    assert cancelled > 5
+    assert [str(one.message) for one in left] == []
 
 
 async def test_a_connection_that_is_not_used_for_long_is_ended(
