@@ -9,7 +9,7 @@ import ssl
 from collections import deque
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import Final
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 import aiohappyeyeballs
@@ -28,6 +28,8 @@ _LAST_CONNECTIONS: Final = 1.0
 #: may have read the request (RFC 9110, 9.2.2).
 _IDEMPOTENT: Final = frozenset(("GET", "HEAD", "OPTIONS", "PUT", "DELETE"))
 _PORTS: Final = {"http": 80, "https": 443}
+#: What `getaddrinfo` returns: family, kind, protocol, canonical name, and where to connect to.
+_Address = tuple[int, int, int, str, tuple[Any, ...]]
 
 
 def notice_dead_peers(sock: socket.socket) -> None:
@@ -174,7 +176,7 @@ class KeptConnections:
             async with asyncio.timeout(CONNECT_TIMEOUT):
                 # asyncio's own race of addresses leaves the socket of a cancelled call open.
                 sock = await aiohappyeyeballs.start_connection(
-                    await loop.getaddrinfo(self._host, self._port, type=socket.SOCK_STREAM),
+                    await self._addresses(),
                     happy_eyeballs_delay=_NEXT_ADDRESS,
                     interleave=1,
                 )
@@ -197,6 +199,15 @@ class KeptConnections:
         with suppress(OSError):  # it may be closed by now
             notice_dead_peers(transport.get_extra_info("socket"))
         return stream
+
+    async def _addresses(self) -> Sequence[_Address]:
+        try:  # of a number nobody need be asked
+            return socket.getaddrinfo(
+                self._host, self._port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST
+            )
+        except socket.gaierror:
+            loop = asyncio.get_running_loop()
+            return await loop.getaddrinfo(self._host, self._port, type=socket.SOCK_STREAM)
 
     def _refuse_if_closed(self) -> None:
         if self._closed:

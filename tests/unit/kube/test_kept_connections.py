@@ -79,8 +79,9 @@ async def test_a_header_of_a_request_goes_before_the_pools_of_its_name() -> None
     assert head[2:] == ["Group: a", "Group: b", "user-agent: another", "", ""]
 
 
-async def test_no_more_requests_are_under_way_than_the_limit() -> None:
+async def test_as_many_requests_are_under_way_as_the_limit_and_no_more() -> None:
     under_way = most = 0
+    three = asyncio.Barrier(3)
 
     async def serve(reader: Reader, writer: Writer) -> None:
         nonlocal under_way, most
@@ -88,12 +89,13 @@ async def test_no_more_requests_are_under_way_than_the_limit() -> None:
             await reader.readuntil(b"\r\n\r\n")
             under_way += 1
             most = max(most, under_way)
-            for _ in range(5):
+            await three.wait()
+            for _ in range(5):  # a fourth would come meanwhile
                 await asyncio.sleep(0)
             under_way -= 1
             writer.write(OK)
 
-    async with pool_to(serve, limit=3) as pool:
+    async with pool_to(serve, limit=3) as pool, asyncio.timeout(20):
         await asyncio.gather(*(pool.ask("GET", "/", {}, None) for _ in range(12)))
     assert most == 3
 
