@@ -59,6 +59,6 @@ def _serve(work: _Work) -> None:
         del work  # and with it what was found
         if len(_idle) >= _MOST_IDLE:
             return
-        thread.name = "own-thread, idle"
         _idle.append(told)
+        thread.name = "own-thread, idle"
         work = told.get()
