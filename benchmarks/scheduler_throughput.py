@@ -61,6 +61,8 @@ class Run:
     peak_rss_mb: float
     events: int
     seconds: float
+    first_s: float
+    """From the start to the first bind."""
 
 
 @dataclass
@@ -199,7 +201,8 @@ async def measure(cluster: LocalCluster, scheduler: str, kind: Kind, case: Case)
             await client.delete_collection(resource, namespace, grace_seconds=0)
         assert start is not None
         seconds = max(seen.bound.values()) - start
-        return Run(len(pods) / seconds, times.user + times.system, rss, events, seconds)
+        first = min(seen.bound.values()) - start
+        return Run(len(pods) / seconds, times.user + times.system, rss, events, seconds, first)
 
 
 async def drained(client: Client, namespace: str, expected: int) -> int:
@@ -230,6 +233,7 @@ def summarise(runs: list[Run]) -> dict[str, float | int]:
         "pods_per_s_min": round(min(rates), 1),
         "pods_per_s_max": round(max(rates), 1),
         "seconds": round(statistics.median(r.seconds for r in runs), 3),
+        "first_s": round(statistics.median(r.first_s for r in runs), 3),
         "cpu_s": round(statistics.median(r.cpu_s for r in runs), 2),
         "peak_rss_mb": round(max(r.peak_rss_mb for r in runs), 1),
         "events": min(r.events for r in runs),
@@ -281,7 +285,8 @@ async def bench(arguments: argparse.Namespace) -> dict[str, Any]:
                     runs[scheduler, backlog].append(run)
                     print(
                         f"{scheduler:>16}: {run.pods_per_s:8.1f} pods/s, {run.cpu_s:6.2f} s CPU, "
-                        f"{run.peak_rss_mb:6.1f} MB, {run.events} events, {run.seconds:.2f} s"
+                        f"{run.peak_rss_mb:6.1f} MB, {run.events} events, {run.seconds:.2f} s, "
+                        f"the first after {run.first_s:.3f} s"
                         + (f", backlog {backlog}" if backlog else ""),
                         file=sys.stderr,
                         flush=True,

@@ -23,10 +23,19 @@ from alnair.sim.virtual_api import VirtualApi
 from kit import invariants
 
 OURS = frozenset(p.scheduler for p in profiles())
+#: What an engine is told of its own actions: nobody else hears it.
+_ANSWERS = events.BindDone | events.PlanDone | events.EvictDone
 
 
 class World(VirtualApi):
-    """The cluster as the API server has it, and one engine that schedules on it."""
+    """The cluster as the API server has it, and one engine that schedules on it.
+
+    Attributes:
+        stands_by: Whether another engine learns all the time, and takes over at a restart. Else a
+            new one is told what there is.
+    """
+
+    stands_by = False
 
     def __init__(
         self,
@@ -49,6 +58,7 @@ class World(VirtualApi):
         #: Returns an error for an action that must fail; empty text = let it succeed.
         self.fault: Callable[[Action], str] = lambda action: ""
         self.engine = self._new_engine()
+        self._second = self._new_engine()
         for node in nodes:
             self.put(node)
 
@@ -108,6 +118,8 @@ class World(VirtualApi):
         count = len(self.inbox) if deliver is None else min(deliver, len(self.inbox))
         batch = [self.inbox.popleft() for _ in range(count)]
         actions = self.engine.step(batch, self.now, limit)
+        if self.stands_by:
+            self._hear(batch)
         self.outbox.extend(a for a in actions if not isinstance(a, Report))
         self.reports.extend(a for a in actions if isinstance(a, Report))
         self.log.extend(actions)
@@ -150,14 +162,26 @@ class World(VirtualApi):
         self.restart()
 
     def restart(self) -> None:
-        """Start a new engine from what the API server has."""
-        self.inbox.clear()
+        """Let an engine that has decided nothing yet take over, with what the API server has."""
         self.outbox.clear()
-        self.engine = self._new_engine()
+        if self.stands_by:
+            self._hear(self.inbox)
+        else:
+            self._second = self._new_engine()
+            self._know(self._second)
+        self.inbox.clear()
+        self.engine, self._second = self._second, self._new_engine()
+        if self.stands_by:
+            self._know(self._second)
+
+    def _know(self, engine: Engine) -> None:
         known = list(self.known())
         half = len(known) // 2
-        self.engine.learn(known[:half], self.now)
-        self.engine.learn(known[half:], self.now)
+        engine.learn(known[:half], self.now)
+        engine.learn(known[half:], self.now)
+
+    def _hear(self, batch: Iterable[events.Event]) -> None:
+        self._second.learn([one for one in batch if not isinstance(one, _ANSWERS)], self.now)
 
     def _new_engine(self) -> Engine:
         return Engine(self._profiles(), seed=self.seed, order=self.order)

@@ -136,6 +136,7 @@ class LeaderElector:
         self,
         on_started: Callable[[], Awaitable[None]],
         on_stopped: Callable[[], None] | None = None,
+        stand_by: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
         """Wait to be elected, then do the leader's work until it ends or leadership does.
 
@@ -145,11 +146,12 @@ class LeaderElector:
         Args:
             on_started: The work. Its end, or its exception, is the end of `run`.
             on_stopped: Called once when we no longer lead.
+            stand_by: Done while we wait; cancelled and awaited before the work begins.
 
         Raises:
             LeadershipLost: The lease could not be renewed in time, or another took it.
         """
-        await self._acquire()
+        await self._wait(stand_by)
         work = asyncio.ensure_future(on_started())
         renewal = asyncio.create_task(self._renew())
         try:
@@ -169,17 +171,38 @@ class LeaderElector:
             if not task.cancelled():
                 task.result()
 
-    async def run_again_and_again(self, work: Callable[[], Awaitable[None]]) -> None:
+    async def run_again_and_again(
+        self,
+        work: Callable[[], Awaitable[None]],
+        stand_by: Callable[[], Awaitable[None]] | None = None,
+    ) -> None:
         """Do the leader's work whenever we lead, and stand by between; ends only by an exception.
 
         Args:
             work: Begun anew at each election.
+            stand_by: What is done between, begun anew each time; cancelled before the work begins.
         """
         while True:
             try:
-                await self.run(work)
+                await self.run(work, stand_by=stand_by)
             except LeadershipLost as error:
                 _log.warning("%s; standing by", error)
+
+    async def _wait(self, stand_by: Callable[[], Awaitable[None]] | None) -> None:
+        if stand_by is None:
+            await self._acquire()
+            return
+        between = asyncio.ensure_future(stand_by())
+        acquiring = asyncio.create_task(self._acquire())
+        try:
+            await asyncio.wait((between, acquiring), return_when=asyncio.FIRST_COMPLETED)
+            if between.done():
+                between.result()  # its fault, if it has one
+            await acquiring
+        finally:
+            for task in (between, acquiring):
+                task.cancel()
+            await asyncio.gather(between, acquiring, return_exceptions=True)
 
     async def _acquire(self) -> None:
         while True:

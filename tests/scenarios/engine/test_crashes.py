@@ -10,6 +10,12 @@ from kit import make
 from kit.world import World
 
 
+@pytest.fixture(autouse=True, params=["from_nothing", "from_standby"])
+def who_takes_over(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An engine that is told what there is, or one that has learned all the time."""
+    monkeypatch.setattr(World, "stands_by", request.param == "from_standby")
+
+
 def half_bound(done: int, size: int = 4, timeout: int = 60) -> World:
     """A gang whose plan is written and of which so many members are bound when the engine dies."""
     world = World(make.node("n0", gpus=2), make.node("n1", gpus=2), make.node("n2", gpus=1))

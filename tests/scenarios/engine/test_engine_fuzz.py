@@ -24,6 +24,7 @@ class Chaos:
         self.count = 0
         self.nodes = 0
         self.world = World(seed=seed)
+        self.world.stands_by = seed % 2 == 1
         self.failing = 0.0
         self.world.fault = self._fault
         for _ in range(4):
@@ -236,6 +237,7 @@ class Chaos:
 
 def nothing_was_forgotten(world: World) -> None:
     """A fresh engine, which tries everything, finds nothing more to bind."""
+    world.stands_by = False
     world.restart()
     before = len(world.log)
     world.settle(0.0)

@@ -24,6 +24,7 @@ class Unrest:
     def __init__(self, seed: int) -> None:
         self.chance, self.saving = random.Random(seed), random.Random(-1 - seed)
         self.world = World(seed=seed, check=False)
+        self.world.stands_by = seed % 2 == 1
         self.world.graceful = True
         self.world.fault = self._fault
         self.failing = 0.05
@@ -194,6 +195,7 @@ def test_unrest_ends_and_wrongs_nobody(seed: int) -> None:
     assert not len(world.engine._preemption.nominations), "a nomination never ends"
     assert not [p.name for p in world.pods.values() if p.nominated and not p.node]
     before = len(world.log)
+    world.stands_by = False  # a fresh engine tries everything
     world.restart()
     world.settle(0.0)
     assert not [a for a in world.log[before:] if isinstance(a, Bind | Evict)], "forgotten"

@@ -103,3 +103,41 @@ async def test_a_lease_that_is_renewed_is_left_to_its_holder_and_taken_when_it_i
         assert server.looks == 33, "3 s after the last renewal"
 
     await asyncio.wait_for(elector(server).run(work), 5)
+
+
+async def test_what_is_done_while_waiting_has_ended_before_the_work_begins() -> None:
+    story: list[str] = []
+    begun = asyncio.Event()
+
+    async def stand_by() -> None:
+        story.append("stands by")
+        begun.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            story.append("has ended")
+
+    async def work() -> None:
+        story.append("works")
+
+    class Taken(SlowServer):
+        """The lease is refused until standing by has begun."""
+
+        async def create(self, _: object, lease: Any) -> Any:
+            await begun.wait()
+            return lease
+
+    await asyncio.wait_for(elector(Taken(0.0)).run(work, stand_by=stand_by), 5)
+    assert story == ["stands by", "has ended", "works"]
+
+
+async def test_a_fault_while_waiting_ends_it() -> None:
+    async def fails() -> None:
+        raise RuntimeError("standing by")
+
+    class Busy(SlowServer):
+        async def get(self, *_: object) -> Any:
+            await asyncio.Event().wait()
+
+    with pytest.raises(RuntimeError, match="standing by"):
+        await asyncio.wait_for(elector(Busy(0.0)).run(fails, stand_by=fails), 5)

@@ -48,70 +48,81 @@ class Decisions:
 
 
 class Loop:
-    """Drives one engine for as long as this process leads.
+    """Drives one engine: keeps it as the cluster is, and lets it decide while this process leads.
 
     Args:
         engine: new.
         feed: what happens.
-        actuator: carries out what is decided.
-        decisions: keeps them.
-        learned: what plugins had learned in the term before, by their names.
+        decisions: keeps what was decided.
 
     Attributes:
-        knows_all: whether the engine knows what there was at the start.
+        engine: the one that is driven.
+        decides: whether it knows all that there was at the start of its term.
     """
 
-    def __init__(
-        self,
-        engine: Engine,
-        feed: Feed,
-        actuator: Actuator | DryRunActuator,
-        decisions: Decisions,
-        learned: Mapping[str, Any] | None = None,
-    ) -> None:
-        self._engine = engine
+    def __init__(self, engine: Engine, feed: Feed, decisions: Decisions) -> None:
+        self.engine = engine
         self._feed = feed
-        self._actuator = actuator
         self._decisions = decisions
-        self._learned = learned
-        self.knows_all = False
+        self._begun = False
+        self.decides = False
         self._refusals_due = 0.0
 
-    async def run(self) -> None:
-        """Schedule until cancelled."""
-        self._feed.inbox.clear()
-        self._feed.inbox.extend(self._feed.everything())
-        self._feed.listening = True
+    async def take_in(self) -> None:
+        """Take in all that there is, or what has happened since; nothing is decided."""
+        feed = self._feed
+        if not self._begun:
+            feed.inbox.clear()
+            feed.inbox.extend(feed.everything())
+            self._begun = feed.listening = True
+        while feed.inbox:
+            self.engine.learn(self._batch(), time.time())
+            await asyncio.sleep(0)
+
+    async def stand_by(self) -> None:
+        """Take in what happens, until cancelled: `run` may follow at any moment."""
+        while True:
+            await self.take_in()
+            self._feed.wake.clear()
+            await self._feed.wake.wait()
+
+    async def run(
+        self, actuator: Actuator | DryRunActuator, learned: Mapping[str, Any] | None = None
+    ) -> None:
+        """Schedule until cancelled.
+
+        Args:
+            actuator: carries out what is decided.
+            learned: what plugins had learned in the term before, by their names.
+        """
         try:
             # Nothing is decided before all that is there has been counted.
-            while self._feed.inbox:
-                self._engine.learn(self._batch(), time.time())
-                await asyncio.sleep(0)
-            if self._learned:
-                self._engine.learn([PluginStates(self._learned)], time.time())
-            self.knows_all = True
+            await self.take_in()
+            if learned:
+                self.engine.learn([PluginStates(learned)], time.time())
+            self.decides = True
             while True:
-                self._step()
+                self._step(actuator)
                 await self._pause()
         finally:
             self._feed.listening = False
 
-    def _step(self) -> None:
+    def _step(self, actuator: Actuator | DryRunActuator) -> None:
         now = time.time()
-        room = IN_FLIGHT - self._engine.in_flight
-        for action in self._engine.step(self._batch(), now, limit=max(0, room)):
+        room = IN_FLIGHT - self.engine.in_flight
+        for action in self.engine.step(self._batch(), now, limit=max(0, room)):
             self._decisions.note(now, action)
             if isinstance(action, Evict):
-                self._engine.counters.evicted(action.reason)
-            self._actuator.carry_out(action)
+                self.engine.counters.evicted(action.reason)
+            actuator.carry_out(action)
         if now >= self._refusals_due:
             self._refusals_due = now + REFUSAL_UPDATE_SECONDS
-            for action in self._engine.update_refusals():
+            for action in self.engine.update_refusals():
                 self._decisions.note(now, action)
-                self._actuator.carry_out(action)
-        if self._engine.decision_seconds:
-            self._decisions.add(now, self._engine.decision_seconds)
-            self._engine.decision_seconds.clear()
+                actuator.carry_out(action)
+        if self.engine.decision_seconds:
+            self._decisions.add(now, self.engine.decision_seconds)
+            self.engine.decision_seconds.clear()
 
     def _batch(self) -> list[Event]:
         inbox = self._feed.inbox
@@ -123,11 +134,11 @@ class Loop:
         if self._feed.inbox:
             return
         self._feed.wake.clear()
-        due = self._engine.next_wake(time.time())
-        blocked = self._engine.in_flight >= IN_FLIGHT
+        due = self.engine.next_wake(time.time())
+        blocked = self.engine.in_flight >= IN_FLIGHT
         if due is not None and due <= time.time() and not blocked:
             return
-        if self._engine.waiting:
+        if self.engine.waiting:
             due = self._refusals_due if due is None else min(due, self._refusals_due)
         timeout = None if due is None or blocked else max(0.0, due - time.time())
         try:

@@ -90,6 +90,8 @@ class _Process:
         #: None while this process does not lead.
         self._engine: Engine | None = None
         self._loop: Loop | None = None
+        #: Of the term to come, while this process stands by.
+        self._next: Loop | None = None
         self._ready = False
         if any(one.scheduler == DEFAULT_SCHEDULER for one in loaded.assembly.profiles()):
             _log.warning(_LACKS)
@@ -118,6 +120,8 @@ class _Process:
                     group.create_task(self._reporter.run())
                     group.create_task(self._file.run())
                     await self._feed.synced()
+                    self._next = await self._new_loop()
+                    await self._next.take_in()
                     # The caches live as long as the process: the collector need not walk them.
                     gc.collect()
                     gc.freeze()
@@ -190,44 +194,64 @@ class _Process:
                 lambda: elector.is_leader, lambda: elector.annotations.get(names.LEARNED, "")
             )
 
-        await elector.run_again_and_again(lead)
+        await elector.run_again_and_again(lead, self._stand_by)
 
     def _annotations(self) -> dict[str, str]:
         """Return what the lease says of this term; what was learned before stays if nothing was."""
-        engine = self._engine if self._loop and self._loop.knows_all else None
+        engine = self._engine if self._loop and self._loop.decides else None
         learned = self._learning.text(engine, time.monotonic())
         return {
             names.HOLDINGS: self._holdings.text(self._engine),
             **({names.LEARNED: learned} if learned else {}),
         }
 
+    async def _stand_by(self) -> None:
+        """Keep a loop as the cluster is, so that the term to come decides at once."""
+        while True:
+            if self._next is None or self._file.changed.is_set():
+                self._next = await self._new_loop()
+            async with asyncio.TaskGroup() as group:
+                learning = group.create_task(self._next.stand_by())
+                await self._file.changed.wait()
+                learning.cancel()
+
     async def _schedule(self, may_act: Callable[[], bool], learned: Callable[[], str]) -> None:
         while True:
-            self._file.changed.clear()
-            await self._feed.follow(_kinds(self._file.in_force))
+            loop, self._next = self._next, None
+            if loop is None or self._file.changed.is_set():
+                loop = await self._new_loop()
             just_now = self._learning.text(None, time.monotonic())
-            await self._term(may_act, just_now or learned())
+            await self._term(loop, may_act, just_now or learned())
 
-    async def _term(self, leads: Callable[[], bool], learned: str) -> None:
+    async def _new_loop(self) -> Loop:
+        """Return one that knows nothing yet, by the configuration in force.
+
+        It starts from what the cluster says, not from what this process once intended.
+        """
+        self._file.changed.clear()
+        loaded = self._file.in_force
+        await self._feed.follow(_kinds(loaded))
+        backfill = loaded.configuration.backfill
+        engine = Engine(
+            loaded.assembly.profiles(),
+            seed=loaded.configuration.seed,
+            patience=seconds(backfill.patience) if backfill.enabled else None,
+            timer=time.perf_counter,
+            counters=self._counters,
+        )
+        return Loop(engine, self._feed, self._decisions)
+
+    async def _term(self, loop: Loop, leads: Callable[[], bool], learned: str) -> None:
         """Schedule until the configuration changes.
 
-        A new term starts from what the cluster says, not from what this process once intended, and
-        from what the lease says that plugins have learned.
+        What plugins have learned comes from the lease; all else from the cluster.
         """
         is_over = False
 
         def may_act() -> bool:
             return leads() and not is_over
 
-        backfill = self._configuration.backfill
-        profiles = self._file.in_force.assembly.profiles()
-        engine = Engine(
-            profiles,
-            seed=self._configuration.seed,
-            patience=seconds(backfill.patience) if backfill.enabled else None,
-            timer=time.perf_counter,
-            counters=self._counters,
-        )
+        engine = loop.engine
         actuator: Actuator | DryRunActuator
         if self._configuration.dry_run:
             _log.info("dry-run: nothing is written to the API server")
@@ -243,13 +267,12 @@ class _Process:
                 self._counters,
                 engine.has_crossed,
             )
-        states = read(learned, profiles)
-        loop = Loop(engine, self._feed, actuator, self._decisions, states)
+        states = read(learned, engine.view.profiles.values())
         self._engine, self._loop = engine, loop
         try:
             async with asyncio.TaskGroup() as group:
                 acting = group.create_task(actuator.run())
-                deciding = group.create_task(loop.run())
+                deciding = group.create_task(loop.run(actuator, states))
                 await self._file.changed.wait()
                 # First nothing more is decided, then what is under way comes to its end.
                 deciding.cancel()
@@ -257,7 +280,7 @@ class _Process:
                 is_over = True
                 acting.cancel()
         finally:
-            if loop.knows_all:
+            if loop.decides:
                 self._learning.end(engine, time.monotonic())
             self._engine = self._loop = None
 

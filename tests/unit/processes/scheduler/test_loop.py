@@ -36,6 +36,12 @@ class Told:
         return self.messages[-1]
 
 
+async def its_turns() -> None:
+    """Let other tasks do all that they can do now."""
+    for _ in range(20):
+        await asyncio.sleep(0)
+
+
 async def test_a_pod_that_nothing_helps_is_told_why_it_waits_now(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -46,7 +52,7 @@ async def test_a_pod_that_nothing_helps_is_told_why_it_waits_now(
     ]
     feed: Any = SimpleNamespace(inbox=deque(), wake=asyncio.Event(), everything=lambda: known)
     told: Any = Told()
-    running = asyncio.create_task(Loop(Engine(profiles()), feed, told, Decisions()).run())
+    running = asyncio.create_task(Loop(Engine(profiles()), feed, Decisions()).run(told))
     assert "Insufficient cpu" in await told.next()
     taints = [Taint("gpu", "NoSchedule", "v")]
     feed.inbox.append(events.NodeChanged(make.node("n", cpu=4000, taints=taints)))
@@ -77,10 +83,38 @@ async def test_what_was_learned_in_the_term_before_is_known_before_anything_is_d
 
     feed: Any = SimpleNamespace(inbox=deque(), wake=asyncio.Event(), everything=known)
     told: Any = Told()
-    loop_ = Loop(Watching(profiles()), feed, told, Decisions(), learned)
-    assert not loop_.knows_all
-    running = asyncio.create_task(loop_.run())
+    loop_ = Loop(Watching(profiles()), feed, Decisions())
+    assert not loop_.decides
+    running = asyncio.create_task(loop_.run(told, learned))
     assert await asyncio.wait_for(seen, 10) == learned
-    assert loop_.knows_all
+    assert loop_.decides
+    running.cancel()
+    await asyncio.wait([running])
+
+
+async def test_who_stands_by_learns_and_decides_nothing_until_it_leads() -> None:
+    feed: Any = SimpleNamespace(
+        inbox=deque(),
+        wake=asyncio.Event(),
+        everything=lambda: [events.NodeChanged(make.node("n", cpu=4000))],
+    )
+    told: Any = Told()
+    engine = Engine(profiles())
+    next_one = Loop(engine, feed, Decisions())
+    standing_by = asyncio.create_task(next_one.stand_by())
+    await its_turns()
+    too_large = make.pod("p", make.spec(cpu=16_000))
+    for event in (events.PodChanged(make.pod("gone")), events.PodChanged(too_large)):
+        feed.inbox.append(event)
+        feed.wake.set()
+        await its_turns()
+    assert engine.waiting == 2
+    assert not next_one.decides
+    standing_by.cancel()
+    await asyncio.wait([standing_by])
+    feed.inbox.append(events.PodGone(make.pod("gone").uid))  # between the two
+    running = asyncio.create_task(next_one.run(told))
+    assert "Insufficient cpu" in await told.next()
+    assert engine.waiting == 1
     running.cancel()
     await asyncio.wait([running])
