@@ -23,7 +23,10 @@ LASTING: Final = 5.0
 
 
 class Holder(msgspec.Struct, frozen=True):
-    """A pod on a node, and when its binding was seen (seconds, monotonic; -inf = at the start)."""
+    """A pod on a node, and when its binding was first seen (seconds, monotonic).
+
+    Of one that was there when the watch began, nobody knows for how long: it may just have come.
+    """
 
     pod: CheckedPod
     seen: float

@@ -4,7 +4,6 @@ Feed it what the watches bring (`nodes`, `pods`, `gangs`, `quotas`) and when the
 (`requests`), call `tick` now and then, and take what it finds from `violations`.
 """
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
@@ -120,7 +119,7 @@ class Watching:
                 self._lost(uid, manifest)
                 self._judge_node(self._forget(uid, now), now)
                 continue
-            pod, is_new = self._learn(uid, manifest, now, now, earliest)
+            pod, is_new = self._learn(uid, manifest, now, earliest)
             if pod is not None:
                 self._judge_pod(pod, now, is_new=is_new)
                 self._judge_node(pod.node, now, earliest if pod.ours and is_new else None)
@@ -129,10 +128,9 @@ class Watching:
         # A list is one moment: all of it is taken before any of it is judged.
         there = {manifest["metadata"]["uid"] for manifest in listed}
         nodes = {self._forget(uid, now): False for uid in self._pods.keys() - there}
-        seen = now if self._started else -math.inf
         for manifest in listed:
             uid = manifest["metadata"]["uid"]
-            pod, is_new = self._learn(uid, manifest, seen, now, earliest)
+            pod, is_new = self._learn(uid, manifest, now, earliest)
             if pod is not None:
                 self._judge_pod(pod, now, is_new=is_new)
                 nodes[pod.node] = nodes.get(pod.node, False) or (pod.ours and is_new)
@@ -165,7 +163,7 @@ class Watching:
         return holder.pod.node
 
     def _learn(
-        self, uid: str, manifest: Manifest, seen: float, now: float, earliest: float
+        self, uid: str, manifest: Manifest, now: float, earliest: float
     ) -> tuple[CheckedPod | None, bool]:
         """Take a pod's new state; return it if it matters to its node, and if it is new there."""
         fingerprint = _fingerprint(manifest)
@@ -182,7 +180,7 @@ class Watching:
                 self._report([found])
             self._on_node[was].pop(uid, None)
         is_new = was != pod.node
-        holder = Holder(pod, seen if before is None or is_new else before.seen)
+        holder = Holder(pod, now if before is None or is_new else before.seen)
         self._pods[uid] = holder
         self.gangs.member(uid, pod, now)
         if not pod.node:

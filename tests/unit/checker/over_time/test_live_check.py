@@ -161,6 +161,14 @@ def test_a_foreign_pod_from_before_the_watch_was_visible() -> None:
     assert world.rules() == ["node-capacity"]
 
 
+def test_a_foreign_pod_may_have_come_just_before_the_watch_began() -> None:
+    world = World(cores("foreign", 3, scheduler=FOREIGN))
+    world.now = 0.03
+    world.see(cores("a", 2))
+    world.see(cores("a", 2), kind="DELETED")
+    assert world.rules() == []
+
+
 def test_data_that_waited_for_us_does_not_prove_that_ours_came_late() -> None:
     world = World()
     world.see(cores("foreign", 3, scheduler=FOREIGN))
