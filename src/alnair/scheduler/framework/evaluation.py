@@ -356,7 +356,8 @@ class Evaluation:
             rank = self.rank[rows]
             np.multiply(total, self.unit, out=rank)
             rank += tie[rows]
-            np.copyto(rank, INFEASIBLE, where=~ok)
+            if not ok.all():
+                np.copyto(rank, INFEASIBLE, where=~ok)
         else:
             self.rank[rows] = np.where(ok, total * self.unit + tie[rows], INFEASIBLE)
 

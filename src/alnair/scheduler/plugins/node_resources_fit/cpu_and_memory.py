@@ -30,6 +30,8 @@ class Capacities:
         #: (rows,): numpy is more than twice as fast with a column as with the number 0.
         self.zeros: Column = np.zeros(0)
         self._read = -1
+        self._hundredfold: Column = np.zeros((2, 0))
+        self._nodes_seen = self._booked_seen = -1
 
     def refresh(self) -> None:
         """Follow the nodes."""
@@ -42,6 +44,26 @@ class Capacities:
             # GPUs come and go with changes of their node.
             self.zeros = np.zeros(there.shape[1])
             self.gpuless = (self._devices.count == 0).astype(float)
+
+    def hundredfold_left(self) -> Column:
+        """Return 100 times what no pod is counted to use of cpu and memory, shape (2, rows).
+
+        Kept, since between two classes a few rows change: else each would compute it of all.
+        """
+        columns = self.columns
+        booked = columns.booked.since(self._booked_seen)
+        many = booked is None or len(booked) > columns.n // 8
+        if many or self._nodes_seen != columns.nodes_changed.end:
+            self._hundredfold = (columns.allocatable[:2] - columns.scored) * 100.0
+        else:
+            # Most often it is one, and plain numbers are several times faster.
+            for row in set(booked or ()):
+                for resource in (0, 1):
+                    used = columns.scored.item(resource, row)
+                    left = columns.allocatable.item(resource, row) - used
+                    self._hundredfold[resource, row] = left * 100.0
+        self._nodes_seen, self._booked_seen = columns.nodes_changed.end, columns.booked.end
+        return self._hundredfold
 
 
 class CpuAndMemory:
@@ -64,6 +86,7 @@ class CpuAndMemory:
         self._devices = cluster.devices if in_order else None
         self._cpu, self._memory = float(spec.scored_cpu), float(spec.scored_memory)
         self._requested = np.array([[self._cpu], [self._memory]])
+        self._hundredfold = self._requested * 100.0
         self._least = least
 
     def __call__(self, rows: Rows) -> Column:
@@ -71,15 +94,14 @@ class CpuAndMemory:
         self._capacities.refresh()
         if (row := single(rows)) is not None:
             return np.array([self._of(row)])
-        parts = of_rows(self._columns.scored, rows) + self._requested
-        capacity = of_rows(self._columns.allocatable[:2], rows)
         # What scoring assumes of silent containers may exceed the node: that is a full node.
         if self._least:
-            np.subtract(capacity, parts, out=parts)
+            parts = of_rows(self._capacities.hundredfold_left(), rows) - self._hundredfold
             np.maximum(parts, of_rows(self._capacities.zeros, rows), out=parts)
         else:
-            np.minimum(parts, capacity, out=parts)
-        parts *= 100.0
+            parts = of_rows(self._columns.scored, rows) + self._requested
+            np.minimum(parts, of_rows(self._columns.allocatable[:2], rows), out=parts)
+            parts *= 100.0
         parts /= of_rows(self._capacities.divisors, rows)
         np.floor(parts, out=parts)
         # A resource that the node has nothing of is 0, and does not count.
