@@ -14,6 +14,7 @@ Everything, this process included, shares the machine's cores. What is created i
 
 import argparse
 import asyncio
+import contextlib
 import json
 import signal
 import statistics
@@ -29,6 +30,7 @@ import psutil
 
 from alnair.kube.access import client_config
 from alnair.kube.client import Client
+from alnair.kube.errors import ServerTimeout
 from alnair.kube.resources import (
     EVENTS,
     LEASES,
@@ -48,8 +50,12 @@ KUBE, OURS = "kube-scheduler", "alnair-scheduler"
 LIMITS_LIFTED = ("--leader-elect=true", "--kube-api-qps=5000", "--kube-api-burst=5000")
 EVENTS_PATIENCE = 30.0
 STALLED_AFTER = 60.0
+#: Seconds for one call: to delete thousands of objects takes long.
+DELETION_PATIENCE = 90.0
 #: Targets: pods per second against kube-scheduler's, what a backlog may cost, seconds of a burst.
 RATIO, LOSS_PCT, BURST_SECONDS = 2.0, 5.0, 2.0
+#: Seconds from the start of a scheduler to its first bind, with ten pods on each node.
+START_SECONDS = 10.0
 
 
 @dataclass
@@ -61,8 +67,9 @@ class Run:
     peak_rss_mb: float
     events: int
     seconds: float
+    #: Until the first bind: of the timed seconds, and from the start of the process.
     first_s: float
-    """From the start to the first bind."""
+    started_s: float
 
 
 @dataclass
@@ -87,6 +94,14 @@ async def create_all(client: Client, resource: Any, objects: list[dict[str, Any]
     async with asyncio.TaskGroup() as group:
         for _ in range(32):
             group.create_task(work())
+
+
+async def delete_all(client: Client, resource: Any, namespace: str) -> None:
+    """Delete what may be more than the API server deletes in the minute that it has for a call."""
+    while True:
+        with contextlib.suppress(ServerTimeout):
+            await client.delete_collection(resource, namespace, grace_seconds=0)
+            return
 
 
 async def watch_binds(client: Client, namespace: str, version: str, seen: Watched) -> None:
@@ -162,7 +177,8 @@ async def measure(cluster: LocalCluster, scheduler: str, kind: Kind, case: Case)
     namespace = case.namespace
     pods, before = kind.pods(case), kind.before(case)
     lease_space = "kube-system" if scheduler == KUBE else "alnair-system"
-    async with Client(client_config.load(cluster.kubeconfig())) as client:
+    access = client_config.load(cluster.kubeconfig())
+    async with Client(access, timeout=DELETION_PATIENCE) as client:
         await client.create(NAMESPACES, {"metadata": {"name": namespace}})
         for group in kind.groups(case):
             await client.create(PODGROUPS, group, namespace)
@@ -179,6 +195,7 @@ async def measure(cluster: LocalCluster, scheduler: str, kind: Kind, case: Case)
             asyncio.create_task(watch_binds(client, namespace, version, seen)),
             asyncio.create_task(watch_lease(client, lease_space, version, seen)),
         ]
+        begun = time.perf_counter()
         await cluster.start(scheduler)
         pid = cluster.pid(scheduler)
         assert pid is not None
@@ -198,11 +215,19 @@ async def measure(cluster: LocalCluster, scheduler: str, kind: Kind, case: Case)
         rss = peak_rss_mb(pid)
         await cluster.stop(scheduler, signal.SIGTERM)
         for resource in (PODS, EVENTS):
-            await client.delete_collection(resource, namespace, grace_seconds=0)
+            await delete_all(client, resource, namespace)
         assert start is not None
         seconds = max(seen.bound.values()) - start
-        first = min(seen.bound.values()) - start
-        return Run(len(pods) / seconds, times.user + times.system, rss, events, seconds, first)
+        first = min(seen.bound.values())
+        return Run(
+            pods_per_s=len(pods) / seconds,
+            cpu_s=times.user + times.system,
+            peak_rss_mb=rss,
+            events=events,
+            seconds=seconds,
+            first_s=first - start,
+            started_s=first - begun,
+        )
 
 
 async def drained(client: Client, namespace: str, expected: int) -> int:
@@ -234,6 +259,7 @@ def summarise(runs: list[Run]) -> dict[str, float | int]:
         "pods_per_s_max": round(max(rates), 1),
         "seconds": round(statistics.median(r.seconds for r in runs), 3),
         "first_s": round(statistics.median(r.first_s for r in runs), 3),
+        "started_s": round(statistics.median(r.started_s for r in runs), 3),
         "cpu_s": round(statistics.median(r.cpu_s for r in runs), 2),
         "peak_rss_mb": round(max(r.peak_rss_mb for r in runs), 1),
         "events": min(r.events for r in runs),
@@ -286,7 +312,7 @@ async def bench(arguments: argparse.Namespace) -> dict[str, Any]:
                     print(
                         f"{scheduler:>16}: {run.pods_per_s:8.1f} pods/s, {run.cpu_s:6.2f} s CPU, "
                         f"{run.peak_rss_mb:6.1f} MB, {run.events} events, {run.seconds:.2f} s, "
-                        f"the first after {run.first_s:.3f} s"
+                        f"the first after {run.first_s:.3f} s, {run.started_s:.2f} s from its start"
                         + (f", backlog {backlog}" if backlog else ""),
                         file=sys.stderr,
                         flush=True,
@@ -329,6 +355,9 @@ def report(arguments: argparse.Namespace, runs: dict[tuple[str, int], list[Run]]
             with_it = summarise(runs[scheduler, last])["pods_per_s"]
             found[name] = round(100 * (1 - with_it / without), 1)
         targets["loss_pct"] = {"below": LOSS_PCT, "met": found["loss_pct"] < LOSS_PCT}
+    if arguments.kind == "start":
+        started = ours["started_s"]
+        targets["started_s"] = {"below": START_SECONDS, "met": started < START_SECONDS}
     if arguments.kind == "fractions":
         targets["seconds"] = {"below": BURST_SECONDS, "met": ours["seconds"] < BURST_SECONDS}
     return found | {

@@ -20,6 +20,8 @@ HIGH: Final = "bench-high"
 #: Pods of this prefix are timed; others are there before.
 TIMED: Final = "pod-"
 _FULL: Final = 4
+#: Pods on each node when a scheduler starts.
+_RUNNING: Final = 10
 
 
 @dataclass(frozen=True)
@@ -180,6 +182,15 @@ def low(case: Case) -> list[Manifest]:
     ]
 
 
+def running(case: Case) -> list[Manifest]:
+    """Pods that are bound already, ten on each node."""
+    return [
+        pod(case, f"running-{n:05d}-{i}", nodeName=f"node-{n:05d}")
+        for n in range(case.nodes)
+        for i in range(_RUNNING)
+    ]
+
+
 def high(case: Case) -> list[Manifest]:
     """Pods of high priority that each need the room of one of those."""
     return _timed(case, lambda _: {"cpu": "8", "priorityClassName": HIGH})
@@ -231,6 +242,7 @@ KINDS: Final = {
     "spread": Kind(spread, default_pods=1000),
     "interpod": Kind(interpod, default_pods=1000),
     "backlog": Kind(identical, before=parked, burst=True, default_pods=1000),
+    "start": Kind(identical, before=running, default_nodes=5000, default_pods=100),
     "preemption": Kind(high, before=low, default_pods=200, most_per_node=2.0),
     "fractions": Kind(
         fractions,
