@@ -29,6 +29,7 @@ from alnair.processes.scheduler.metrics import metrics, of_configuration
 from alnair.processes.scheduler.published_holdings import PublishedHoldings
 from alnair.processes.scheduler.published_learning import PublishedLearning, read
 from alnair.processes.scheduler.reporter import Reporter
+from alnair.processes.scheduler.standby import Standby
 from alnair.scheduler.advice.census import census
 from alnair.scheduler.advice.diagnose import diagnose, find
 from alnair.scheduler.advice.diagnosis import Diagnosis
@@ -90,8 +91,7 @@ class _Process:
         #: None while this process does not lead.
         self._engine: Engine | None = None
         self._loop: Loop | None = None
-        #: Of the term to come, while this process stands by.
-        self._next: Loop | None = None
+        self._standby = Standby(self._new_loop, self._file.changed)
         self._ready = False
         if any(one.scheduler == DEFAULT_SCHEDULER for one in loaded.assembly.profiles()):
             _log.warning(_LACKS)
@@ -120,8 +120,7 @@ class _Process:
                     group.create_task(self._reporter.run())
                     group.create_task(self._file.run())
                     await self._feed.synced()
-                    self._next = await self._new_loop()
-                    await self._next.take_in()
+                    await self._standby.prepare()
                     # The caches live as long as the process: the collector need not walk them.
                     gc.collect()
                     gc.freeze()
@@ -194,7 +193,7 @@ class _Process:
                 lambda: elector.is_leader, lambda: elector.annotations.get(names.LEARNED, "")
             )
 
-        await elector.run_again_and_again(lead, self._stand_by)
+        await elector.run_again_and_again(lead, self._standby.run)
 
     def _annotations(self) -> dict[str, str]:
         """Return what the lease says of this term; what was learned before stays if nothing was."""
@@ -205,21 +204,9 @@ class _Process:
             **({names.LEARNED: learned} if learned else {}),
         }
 
-    async def _stand_by(self) -> None:
-        """Keep a loop as the cluster is, so that the term to come decides at once."""
-        while True:
-            if self._next is None or self._file.changed.is_set():
-                self._next = await self._new_loop()
-            async with asyncio.TaskGroup() as group:
-                learning = group.create_task(self._next.stand_by())
-                await self._file.changed.wait()
-                learning.cancel()
-
     async def _schedule(self, may_act: Callable[[], bool], learned: Callable[[], str]) -> None:
         while True:
-            loop, self._next = self._next, None
-            if loop is None or self._file.changed.is_set():
-                loop = await self._new_loop()
+            loop = await self._standby.take()
             just_now = self._learning.text(None, time.monotonic())
             await self._term(loop, may_act, just_now or learned())
 
@@ -228,7 +215,6 @@ class _Process:
 
         It starts from what the cluster says, not from what this process once intended.
         """
-        self._file.changed.clear()
         loaded = self._file.in_force
         await self._feed.follow(_kinds(loaded))
         backfill = loaded.configuration.backfill
