@@ -106,7 +106,7 @@ bench: install ## Run all benchmarks, one after the other; each ends with a line
 	done
 
 .PHONY: bench-placement
-bench-placement: install ## Measure placement whole, and write docs/concepts/placement.md anew (40 minutes on two quiet cores)
+bench-placement: install ## Measure placement whole, and write docs/concepts/placement.md anew (20 minutes on two quiet cores)
 	@.venv/bin/python requirements/install.py bench
 	@$(BIN)/python benchmarks/placement_suite.py --out build/placement $(ARGS)
 

@@ -52,43 +52,43 @@ STEPS = (
         "placement.py",
         f"--policies {SHOWN}",
         "placement.json",
-        9,
+        5,
         "--traces multigpu30 --seeds 42 --policies opportunitycost",
     ),
     Step(
         "placement.py",
         f"--traces {VARIED} --seeds 7 --policies {COMPARED} --variants {VARIANTS}",
         "placement-variants.json",
-        4,
+        2,
         "--traces multigpu30 --seeds 7 --policies opportunitycost --variants half",
     ),
-    Step("placement_regimes.py", "", "placement-regimes.json", 7, "--mixes models --seeds 7"),
+    Step("placement_regimes.py", "", "placement-regimes.json", 3, "--mixes models --seeds 7"),
     Step(
         "placement.py",
         "--traces default --seeds 7 --variants ,x2,x4,x8 --workers 1 "
         f"--policies {COMPARED},alnair-scheduler",
         "placement-speed.json",
-        7,
+        2.5,
         "--traces multigpu30 --seeds 7 --workers 1 --policies firstfit",
     ),
     Step(
         "placement.py",
         "--traces default,gpuspec20 --seeds 43 --policies opportunitycost --online",
         "",
-        1,
+        0.5,
         "--traces multigpu30 --seeds 43 --policies opportunitycost --online",
     ),
     Step(
         "placement_wait.py",
         "--loads 0.85,0.95,1.05",
         "placement-wait.json",
-        10,
+        4,
         "--workloads openb --seeds 1",
     ),
-    Step("placement_bound.py", "", "placement-bounds.json", 2, "--traces multigpu30"),
+    Step("placement_bound.py", "", "placement-bounds.json", 0.5, "--traces multigpu30"),
 )
 #: The page, and its plots.
-PAGE_MINUTES = 1.0
+PAGE_MINUTES = 0.5
 
 
 def carry_out(out: Path, *, quick: bool) -> None:
