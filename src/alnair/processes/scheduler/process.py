@@ -120,10 +120,10 @@ class _Process:
                     group.create_task(self._reporter.run())
                     group.create_task(self._file.run())
                     await self._feed.synced()
-                    await self._standby.prepare()
                     # The caches live as long as the process: the collector need not walk them.
                     gc.collect()
                     gc.freeze()
+                    await self._standby.prepare()
                     self._ready = True
                     await self._take_turns(published(server.url, os.environ))
             finally:
