@@ -89,12 +89,16 @@ class _Process:
         self._learning = PublishedLearning()
         self._counters = SchedulerCounters()
         #: None while this process does not lead.
-        self._engine: Engine | None = None
         self._loop: Loop | None = None
         self._standby = Standby(self._new_loop, self._file.changed)
         self._ready = False
         if any(one.scheduler == DEFAULT_SCHEDULER for one in loaded.assembly.profiles()):
             _log.warning(_LACKS)
+
+    @property
+    def _engine(self) -> Engine | None:
+        """The engine that decides; None while this process does not lead."""
+        return self._loop.engine if self._loop else None
 
     @property
     def _configuration(self) -> Configuration:
@@ -254,7 +258,7 @@ class _Process:
                 engine.has_crossed,
             )
         states = read(learned, engine.view.profiles.values())
-        self._engine, self._loop = engine, loop
+        self._loop = loop
         try:
             async with asyncio.TaskGroup() as group:
                 acting = group.create_task(actuator.run())
@@ -268,7 +272,7 @@ class _Process:
         finally:
             if loop.decides:
                 self._learning.end(engine, time.monotonic())
-            self._engine = self._loop = None
+            self._loop = None
 
 
 def _kinds(loaded: Loaded) -> set[str]:
