@@ -58,7 +58,7 @@ class World(VirtualApi):
         #: Returns an error for an action that must fail; empty text = let it succeed.
         self.fault: Callable[[Action], str] = lambda action: ""
         self.engine = self._new_engine()
-        self._second = self._new_engine()
+        self._second: Engine | None = None
         for node in nodes:
             self.put(node)
 
@@ -164,24 +164,23 @@ class World(VirtualApi):
     def restart(self) -> None:
         """Let an engine that has decided nothing yet take over, with what the API server has."""
         self.outbox.clear()
-        if self.stands_by:
-            self._hear(self.inbox)
-        else:
-            self._second = self._new_engine()
-            self._know(self._second)
+        self.engine = self._hear(self.inbox) if self.stands_by else self._informed()
         self.inbox.clear()
-        self.engine, self._second = self._second, self._new_engine()
-        if self.stands_by:
-            self._know(self._second)
+        self._second = self._informed() if self.stands_by else None
 
-    def _know(self, engine: Engine) -> None:
+    def _informed(self) -> Engine:
+        engine = self._new_engine()
         known = list(self.known())
         half = len(known) // 2
         engine.learn(known[:half], self.now)
         engine.learn(known[half:], self.now)
+        return engine
 
-    def _hear(self, batch: Iterable[events.Event]) -> None:
+    def _hear(self, batch: Iterable[events.Event]) -> Engine:
+        """Tell the engine that stands by; the first time there is nothing that it has missed."""
+        self._second = self._second or self._new_engine()
         self._second.learn([one for one in batch if not isinstance(one, _ANSWERS)], self.now)
+        return self._second
 
     def _new_engine(self) -> Engine:
         return Engine(self._profiles(), seed=self.seed, order=self.order)
