@@ -135,41 +135,28 @@ class LeaderElector:
     async def run(
         self,
         on_started: Callable[[], Awaitable[None]],
-        on_stopped: Callable[[], None] | None = None,
         stand_by: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
         """Wait to be elected, then do the leader's work until it ends or leadership does.
 
-        Whatever ends it, the work is cancelled and awaited first, then `on_stopped` is called, then
-        the lease is given back if it is still ours, so that the next leader starts at once.
+        Whatever ends it, the work is cancelled and awaited first, then the lease is given back if
+        it is ours, so that the next leader starts at once.
 
         Args:
             on_started: The work. Its end, or its exception, is the end of `run`.
-            on_stopped: Called once when we no longer lead.
             stand_by: Done while we wait; cancelled and awaited before the work begins.
 
         Raises:
             LeadershipLost: The lease could not be renewed in time, or another took it.
         """
-        await self._wait(stand_by)
-        work = asyncio.ensure_future(on_started())
-        renewal = asyncio.create_task(self._renew())
         try:
-            await asyncio.wait((work, renewal), return_when=asyncio.FIRST_COMPLETED)
+            await self._wait(stand_by)
+            await self._lead(on_started)
         finally:
-            for task in (renewal, work):
-                task.cancel()
-            # Exceptions are told below; here they must not keep the other from ending.
-            await asyncio.gather(renewal, work, return_exceptions=True)
             is_ours = self.is_leader
             self.deadline = _NEVER
-            if on_stopped is not None:
-                on_stopped()
             if is_ours:
                 await self._release()
-        for task in (work, renewal):
-            if not task.cancelled():
-                task.result()
 
     async def run_again_and_again(
         self,
@@ -187,6 +174,20 @@ class LeaderElector:
                 await self.run(work, stand_by=stand_by)
             except LeadershipLost as error:
                 _log.warning("%s; standing by", error)
+
+    async def _lead(self, on_started: Callable[[], Awaitable[None]]) -> None:
+        work = asyncio.ensure_future(on_started())
+        renewal = asyncio.create_task(self._renew())
+        try:
+            await asyncio.wait((work, renewal), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in (renewal, work):
+                task.cancel()
+            # Exceptions are told below; here they must not keep the other from ending.
+            await asyncio.gather(renewal, work, return_exceptions=True)
+        for task in (work, renewal):
+            if not task.cancelled():
+                task.result()
 
     async def _wait(self, stand_by: Callable[[], Awaitable[None]] | None) -> None:
         if stand_by is None:
@@ -207,14 +208,25 @@ class LeaderElector:
     async def _acquire(self) -> None:
         while True:
             try:
-                async with asyncio.timeout(self._renew_deadline):
-                    is_ours = await self._attempt()
-                if is_ours:
+                if await self._first_attempt():
                     _log.info("%s leads (%s)", self._identity, self._name)
                     return
             except (KubeError, TimeoutError) as error:
                 _log.warning("lease %s: %s", self._name, str(error) or "no answer in time")
             await asyncio.sleep(self._until_next_attempt())
+
+    async def _first_attempt(self) -> bool:
+        """Try once; who is cancelled meanwhile waits for the answer, to give back what it got."""
+        attempt = asyncio.create_task(self._attempt())
+        try:
+            async with asyncio.timeout(self._renew_deadline):
+                return await asyncio.shield(attempt)
+        except asyncio.CancelledError:
+            await asyncio.wait((attempt,), timeout=RELEASE_PATIENCE)
+            raise
+        finally:
+            attempt.cancel()
+            await asyncio.gather(attempt, return_exceptions=True)
 
     def _until_next_attempt(self) -> float:
         pause = self._retry_period * (1 + 0.2 * self._jitter())

@@ -52,9 +52,7 @@ class Candidate:
         self.elector = LeaderElector(
             client, namespace="default", name=lease, identity=identity, **times
         )
-        self.task = asyncio.create_task(
-            self.elector.run(self._lead, lambda: self.story.append("stopped"))
-        )
+        self.task = asyncio.create_task(self.elector.run(self._lead))
 
     async def _lead(self) -> None:
         self.story.append("started")
@@ -89,7 +87,7 @@ async def test_one_of_two_leads_and_hands_over_at_once_when_it_ends_well(
     await eventually(is_renewed)
     assert (first.elector.is_leader, second.elector.is_leader) == (True, False)
     await first.stop()
-    assert first.story == ["started", "work ended", "stopped"]
+    assert first.story == ["started", "work ended"]
     assert not first.elector.is_leader
     spec = (await client.get(LEASES, lease, "default"))["spec"]
     assert spec["holderIdentity"] in ("", "second"), "it gave its lease back"
@@ -145,7 +143,7 @@ async def test_a_leader_that_cannot_renew_stops_by_its_deadline_and_takes_part_a
         late.cancel()
         with pytest.raises(LeadershipLost):
             await first.task
-        assert first.story == ["started", "work ended", "stopped"]
+        assert first.story == ["started", "work ended"]
         assert not first.elector.is_leader
         again = Candidate(client, lease, "first")
     finally:

@@ -141,3 +141,46 @@ async def test_a_fault_while_waiting_ends_it() -> None:
 
     with pytest.raises(RuntimeError, match="standing by"):
         await asyncio.wait_for(elector(Busy(0.0)).run(fails, stand_by=fails), 5)
+
+
+@pytest.mark.parametrize("stands_by", [False, True])
+@pytest.mark.parametrize("answered", [False, True])
+async def test_who_is_stopped_while_it_gets_the_lease_gives_it_back(
+    answered: bool, stands_by: bool
+) -> None:
+    class Created(SlowServer):
+        """The lease is created at once, and the answer is on its way for a while."""
+
+        holder = ""
+
+        async def create(self, _: object, lease: Any) -> Any:
+            self.holder = lease["spec"]["holderIdentity"]
+            created.set()
+            await asyncio.sleep(0 if answered else 0.05)
+            return lease
+
+        async def replace(self, _: object, lease: Any) -> Any:
+            self.holder = lease["spec"]["holderIdentity"]
+            return lease
+
+    async def stand_by() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            # It is still ending when the answer is there.
+            await asyncio.sleep(0.05)
+
+    async def never() -> None:
+        raise AssertionError("no work begins when all ends")
+
+    created = asyncio.Event()
+    server = Created(0.0)
+    run = asyncio.create_task(elector(server).run(never, stand_by=stand_by if stands_by else None))
+    await created.wait()
+    assert server.holder == "we"
+    if answered and stands_by:
+        await asyncio.sleep(0.01)
+    run.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await run
+    assert server.holder == ""
