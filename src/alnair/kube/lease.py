@@ -109,6 +109,8 @@ class LeaderElector:
         self._observed: Manifest | None = None
         self._spec = LeaseSpec()
         self._observed_at = _NEVER
+        #: Whether a write is on its way, of which nobody knows yet what came.
+        self._writes = False
         self.deadline = _NEVER
 
     @property
@@ -216,13 +218,14 @@ class LeaderElector:
             await asyncio.sleep(self._until_next_attempt())
 
     async def _first_attempt(self) -> bool:
-        """Try once; who is cancelled meanwhile waits for the answer, to give back what it got."""
+        """Try once; who is cancelled while it writes hears the answer, to give back what it got."""
         attempt = asyncio.create_task(self._attempt())
         try:
             async with asyncio.timeout(self._renew_deadline):
                 return await asyncio.shield(attempt)
         except asyncio.CancelledError:
-            await asyncio.wait((attempt,), timeout=RELEASE_PATIENCE)
+            if self._writes:
+                await asyncio.wait((attempt,), timeout=RELEASE_PATIENCE)
             raise
         finally:
             attempt.cancel()
@@ -288,10 +291,13 @@ class LeaderElector:
             },
             "spec": self._mine(),
         }
+        self._writes = True
         try:
             self._observe(await self._client.create(LEASES, lease))
         except AlreadyExists:
             return False
+        finally:
+            self._writes = False
         self.deadline = sent + self._renew_deadline
         return True
 
@@ -305,7 +311,11 @@ class LeaderElector:
         }
         spec = {**self._observed.get("spec", {}), **spec}
         lease = {**self._observed, "metadata": metadata, "spec": spec}
-        self._observe(await self._client.replace(LEASES, lease))
+        self._writes = True
+        try:
+            self._observe(await self._client.replace(LEASES, lease))
+        finally:
+            self._writes = False
 
     def _observe(self, lease: Manifest) -> None:
         spec = msgspec.convert(lease.get("spec") or {}, LeaseSpec)
