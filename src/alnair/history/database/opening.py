@@ -11,18 +11,15 @@ from pathlib import Path
 from typing import Any, Final
 
 import msgspec
-from alembic import command
-from alembic.config import Config
-from alembic.runtime.migration import MigrationContext
-from alembic.script import ScriptDirectory
-from alembic.util import CommandError
-from sqlalchemy import Connection, Engine, create_engine, event, make_url, text
+from sqlalchemy import Connection, Engine, create_engine, event, inspect, make_url, text
 from sqlalchemy.engine import URL
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError, SQLAlchemyError
 from sqlalchemy.pool import NullPool
 
 from alnair.history.database.addresses import SCHEMES, HistoryError
 
+#: The last of the migrations, to which the tables of this version belong.
+REVISION: Final = "0003"
 #: Of PostgreSQL's advisory lock; any number that others do not use.
 _LOCK: Final = 0x616C6E6169720001
 #: Seconds for which a writer waits for another one.
@@ -86,16 +83,12 @@ def open_history(name: str, *, writes: bool = False) -> Engine:
     try:
         engine = _engine(url, writes=writes)
         if writes:
-            _migrate(engine)
+            _migrate(engine, url)
         else:
             _check(engine, url)
         found, engine = engine, None
     except (NoSuchModuleError, SQLAlchemyError, OSError) as error:
         raise HistoryError(f"{shown(url)}: it cannot be opened: {reason(error)}") from error
-    except CommandError as error:
-        raise HistoryError(
-            f"{shown(url)}: a newer Alnair has written it: use that one ({error})"
-        ) from error
     finally:
         if engine is not None:
             engine.dispose()
@@ -181,30 +174,33 @@ def _log_ahead(connection: sqlite3.Connection) -> None:
     raise sqlite3.OperationalError("database is locked")
 
 
-def _config(connection: Connection | None = None) -> Config:
-    config = Config()
-    config.set_main_option("script_location", str(Path(__file__).parent / "migrations"))
-    config.attributes["connection"] = connection
-    return config
-
-
-def _migrate(engine: Engine) -> None:
+def _migrate(engine: Engine, url: URL) -> None:
     with engine.begin() as connection:
         if engine.dialect.name == "postgresql":
             connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _LOCK})
         # SQLite: the transaction itself is the lock.
-        command.upgrade(_config(connection), "head")
+        if _revision(connection) != REVISION:
+            from alnair.history.database import migrating  # noqa: PLC0415 (it takes 0.2 s)
+
+            migrating.upgrade(connection, shown(url))
+
+
+def _revision(connection: Connection) -> str | None:
+    """Return the last migration of a history; None of what is none."""
+    if not inspect(connection).has_table("alembic_version"):
+        return None
+    found: str | None = connection.scalar(text("SELECT version_num FROM alembic_version"))
+    return found
 
 
 def _check(engine: Engine, url: URL) -> None:
     """Refuse what is no history, or of another version."""
     with engine.connect() as connection:
-        there = MigrationContext.configure(connection).get_current_revision()
-    wanted = ScriptDirectory.from_config(_config()).get_current_head()
+        there = _revision(connection)
     if there is None:
         raise HistoryError(f"{shown(url)}: this is no history of Alnair: check the address")
-    if there != wanted:
+    if there != REVISION:
         raise HistoryError(
-            f"{shown(url)}: its tables are of version {there}, and this Alnair reads {wanted}: use"
-            " the version of its controller"
+            f"{shown(url)}: its tables are of version {there}, and this Alnair reads {REVISION}:"
+            " use the version of its controller"
         )

@@ -8,7 +8,7 @@ import pytest
 from alembic import command
 from sqlalchemy import Connection, select, update
 
-from alnair.history.database import daily, efficiency, opening, retention
+from alnair.history.database import daily, efficiency, migrating, opening, retention
 from alnair.history.database.rows import Gone
 from alnair.history.database.tables import JOBS
 from alnair.history.database.writing import put_finding, take_over
@@ -102,7 +102,7 @@ def test_a_history_of_before_gets_the_days_of_the_jobs_that_it_has(tmp_path: Pat
             usages=[life(pod)],
         )
     with engine.begin() as connection:
-        command.downgrade(opening._config(connection), "0001")
+        command.downgrade(migrating.configuration(connection), "0001")
     engine.dispose()
     engine = opening.open_history(path, writes=True)
     with engine.connect() as connection:

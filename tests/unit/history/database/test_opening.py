@@ -1,14 +1,17 @@
 """Histories are opened, migrated once whoever opens them, and refused where they are none."""
 
 import sqlite3
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
 
-from alnair.history.database import opening
+from alnair.history.database import migrating, opening
 from alnair.history.database.addresses import HistoryError, is_history
 from alnair.history.database.tables import METADATA
 from kit.job_history import job_row, opened, pod_row, put
@@ -46,6 +49,24 @@ def test_many_may_open_one_history_at_once(tmp_path: Path) -> None:
     assert failed == []
     with opening.readable(str(tmp_path / "history.db")) as connection:
         assert connection.exec_driver_sql("SELECT count(*) FROM alembic_version").scalar() == 1
+
+
+def test_tables_belong_to_the_last_of_the_migrations() -> None:
+    scripts = ScriptDirectory.from_config(migrating.configuration())
+    assert scripts.get_current_head() == opening.REVISION
+
+
+def test_who_finds_nothing_to_migrate_does_not_load_alembic(tmp_path: Path) -> None:
+    opened(tmp_path).dispose()
+    script = (
+        "import sys\n"
+        "from alnair.history.database import opening\n"
+        "for writes in (True, False):\n"
+        "    opening.open_history(sys.argv[1], writes=writes).dispose()\n"
+        "print('alembic' in sys.modules)"
+    )
+    command = [sys.executable, "-c", script, str(tmp_path / "history.db")]
+    assert subprocess.check_output(command, text=True).strip() == "False"
 
 
 @pytest.mark.parametrize(
