@@ -12,10 +12,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from native.built_before import Copies
 
 ROOT = Path(__file__).resolve().parents[2]
 CLIENTS = Path(__file__).parent / "clients"
@@ -52,27 +48,15 @@ def libraries() -> Path:
     """
     make = ["make", "-s", "-C", str(ROOT / "native"), f"PYTHON={sys.executable}"]
     with _locked("native"):
-        copies = _copies()
-        copies.fetch()
-        _run(make)
-        copies.keep()
+        if LIBRARIES != PLAIN:
+            _run(make)
         if ONLY_OURS:
             ours = LIBRARIES / INTERPOSER.name
             _run([*make, f"SANITIZE={SANITIZE}", f"OUT={LIBRARIES}", str(ours)])
             _link_others()
-        elif LIBRARIES != PLAIN:
+        else:
             _run([*make, f"SANITIZE={SANITIZE}", f"COVERAGE={COVERAGE}"])
     return LIBRARIES
-
-
-def _copies() -> "Copies":
-    # What runs on a machine with a GPU has this module, and not that one.
-    from native.built_before import Copies
-
-    headers = [cuda_headers() / name for name in ("cuda.h", "nvml.h")]
-    sources = [path for path in (ROOT / "native").rglob("*") if path.is_file()]
-    compiled = "__pycache__"
-    return Copies(PLAIN, [*headers, *(path for path in sources if compiled not in path.parts)])
 
 
 def _link_others() -> None:

@@ -1,12 +1,14 @@
 """The node's fake GPU: built from native/fakegpu, put where a driver would be, and switched on."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
 
 from alnair.local.components.locks import exclusive
 from alnair.local.errors import InvalidArgumentError, LocalClusterError
-from alnair.local.layout import write_atomically
+from alnair.local.layout import cache_folder, write_atomically
+from alnair.local.real_node.earlier_builds import EarlierBuilds
 from alnair.local.report import ProgressReport
 
 #: The sources are a part of the repository and of no package.
@@ -63,9 +65,12 @@ def build(report: ProgressReport) -> None:
     # The lock is that of the native tests, which build the same.
     lock = BUILT.parent / ".native.lock"
     with exclusive(lock, lambda: report.step("waiting for another build of native/ to end")):
+        earlier = EarlierBuilds(cache_folder(os.environ) / "native-built", SOURCES, BUILT)
+        earlier.fetch()
         if not all((BUILT / name).exists() for name in LIBRARIES):
             report.step("building the fake GPU (native/fakegpu)")
-        command = ["make", "-s", "-C", str(SOURCES), f"PYTHON={sys.executable}"]
+        jobs = f"-j{os.cpu_count() or 1}"
+        command = ["make", "-s", jobs, "-C", str(SOURCES), f"PYTHON={sys.executable}"]
         result = subprocess.run(
             [*command, "fakegpu", "vgpu", "workload"], capture_output=True, text=True, check=False
         )
@@ -74,6 +79,7 @@ def build(report: ProgressReport) -> None:
                 f"the fake GPU cannot be built (make -C {SOURCES} fakegpu vgpu workload):"
                 f" {result.stderr.strip()[-1000:]}"
             )
+        earlier.keep()
 
 
 def install(folder: Path) -> None:
