@@ -23,16 +23,9 @@ LANES = (
     ),
     ("integration/agent", "integration/kube", "integration/local"),
     ("integration/replay",),
-    # Short ones of their own, one after the other.
-    (
-        "integration/report",
-        "integration/backup",
-        "integration/chart",
-        "integration/check",
-        "integration/doctor",
-        "integration/history",
-        "integration/profile",
-    ),
+    # Short ones of their own, one after the other; the first three share a cluster.
+    ("integration/report", "integration/backup", "integration/check"),
+    ("integration/chart", "integration/doctor", "integration/history", "integration/profile"),
     ("integration/scheduler/test_churn.py",),
     ("integration/scheduler/test_elastic_chaos.py",),
     ("integration/scheduler/test_differential",),
