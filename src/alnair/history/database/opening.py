@@ -180,7 +180,7 @@ def _migrate(engine: Engine, url: URL) -> None:
             connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _LOCK})
         # SQLite: the transaction itself is the lock.
         if _revision(connection) != REVISION:
-            from alnair.history.database import migrating  # noqa: PLC0415 (it takes 0.2 s)
+            from alnair.history.database import migrating
 
             migrating.upgrade(connection, shown(url))
 
