@@ -38,11 +38,11 @@ install: ## Make the virtual environment .venv from the lock; at once when nothi
 demo: install ## Start a real cluster and place 2,000 pods of a production trace on it
 	@$(BIN)/alnair demo $(ARGS)
 
-# For two cores: four are no faster, and each test takes a quarter longer in them.
-PROCESSES := 3
+# For two cores: tests of clusters wait for most of their time.
+PROCESSES := 4
 .PHONY: test
 # In a fresh clone each process would compile all tests by itself: one does it, beside lint.
-test: install ## Lint, then all tests, in PROCESSES=3 at a time; stops after a stage that failed
+test: install ## Lint, then all tests, in PROCESSES=4 at a time; stops after a stage that failed
 	@test -d tests/__pycache__ || $(BIN)/python -m pytest --collect-only -qq $(STAGES) >/dev/null 2>&1 & \
 		$(MAKE) -s lint programs && wait && \
 		$(BIN)/python -m pytest -n $(PROCESSES) --durations=10 $(STAGES) $(ARGS)

@@ -8,7 +8,13 @@ from typing import NamedTuple
 #: starting: what takes longest comes first. In a lane what is named later, and more exactly, comes
 #: later. Any other file is on its own.
 LANES = (
-    # Two with a real node each: that of the images and of Alnair as pods, and that of processes.
+    # Three with a real node each: that of the longest trainings, that of the images and of Alnair
+    # as pods, and that of all else.
+    (
+        "integration/real_node/test_horovod.py",
+        "integration/real_node/test_torchrun.py",
+        "integration/real_node/test_jobs_in_trouble.py",
+    ),
     (
         "integration/images",
         "integration/local/test_real_node_churn.py",
@@ -35,9 +41,13 @@ LANES = (
     ("integration/scheduler",),
     ("integration",),
 )
-#: In parallel these lanes keep two processes busy from the beginning, while the others run unit
+#: In parallel these lanes keep three processes busy from the beginning, while the other runs unit
 #: tests: what is longest, and waits most, is not what the others wait for in the end.
-LONGEST = ("integration/real_node", "integration/scheduler")
+LONGEST = (
+    "integration/real_node/test_horovod.py",
+    "integration/real_node",
+    "integration/scheduler",
+)
 STAGES = ("unit", "native", "scenarios", "integration")
 
 
