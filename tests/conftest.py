@@ -7,10 +7,13 @@ from collections.abc import Iterator
 import hypothesis
 import pytest
 
+from alnair.cli.entry import use_one_thread_for_algebra
 from kit import images_ahead
 from kit.soak import cases
 from lanes import Took, lane, longest, order, place, stage
 
+# As the command does, which most tests have no part of.
+use_one_thread_for_algebra()
 #: Stages that had a failing test in this process.
 _FAILED = pytest.StashKey[set[str]]()
 #: Examples of each random test.
