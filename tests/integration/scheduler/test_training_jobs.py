@@ -6,8 +6,6 @@ import time
 from collections import Counter
 from typing import Any, Final
 
-import pytest
-
 from alnair.elastic.fair_plan import PlanOptions
 from alnair.kube.client import Client
 from alnair.kube.crds.elastic_crds import TRAINING_JOBS
@@ -75,14 +73,15 @@ class Team:
 
     async def becomes(self, kind: str, name: str, **expected: Any) -> Manifest:
         """Wait until the status says so."""
-        deadline = time.monotonic() + 60
-        while True:
-            last = await self.status(kind, name)
-            if all(last.get(key) == value for key, value in expected.items()):
-                return last
-            if time.monotonic() > deadline:
-                pytest.fail(f"{kind} {name} is not {expected}: {last}")
-            await asyncio.sleep(0.1)
+        last: Manifest = {}
+
+        async def is_so() -> bool:
+            last.clear()
+            last.update(await self.status(kind, name))
+            return all(last.get(key) == value for key, value in expected.items())
+
+        await eventually(is_so, what=lambda: f"{kind} {name} is not {expected}: {last}")
+        return last
 
     async def change(self, kind: str, name: str, spec: Manifest) -> None:
         await self.client.merge_patch(KINDS[kind], name, {"spec": spec}, self.namespace)

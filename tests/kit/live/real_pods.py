@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any
 
@@ -12,6 +13,7 @@ from alnair.kube.errors import ApiError, NotFound
 from alnair.kube.resources import EVENTS, PODS, Manifest
 from alnair.local.real_node import images
 from alnair.model import names
+from kit.live.pauses import pause
 
 NAMESPACE = "default"
 
@@ -72,12 +74,13 @@ def pod(
 
 async def until(holds: Callable[[], Awaitable[bool]], what: str, seconds: float = 60) -> None:
     """Waits for something that the cluster does in its own time."""
+    began = time.monotonic()
     try:
         async with asyncio.timeout(seconds):
             while True:
                 if await holds():
                     return
-                await asyncio.sleep(0.1)
+                await asyncio.sleep(pause(time.monotonic() - began))
     except TimeoutError:
         pytest.fail(f"not within {seconds:g} s: {what}")
 
@@ -120,12 +123,13 @@ class RealPods:
                 return phase in phases and all(one["ready"] for one in listed)
             return phase in phases
 
+        began = time.monotonic()
         try:
             async with asyncio.timeout(seconds):
                 while True:
                     if await is_there():
                         return found
-                    await asyncio.sleep(0.1)
+                    await asyncio.sleep(pause(time.monotonic() - began))
         except TimeoutError:
             said = [event["message"] for event in await self.events(found)]
             shown = json.dumps(found.get("status"))

@@ -15,6 +15,7 @@ from alnair.kube.client import Client
 from alnair.kube.resources import LEASES, PODS, Manifest
 from alnair.local.controlplane import LocalCluster
 from alnair.model import names
+from kit.live.pauses import pause
 
 
 class SchedulerProcess:
@@ -104,12 +105,12 @@ async def eventually(
         seconds: To wait at most.
         what: Told if it does not; a function is asked only then, and so tells how it is then.
     """
-    deadline = time.monotonic() + seconds
+    began = time.monotonic()
     while not await check():
-        if time.monotonic() > deadline:
+        if (waited := time.monotonic() - began) > seconds:
             told = what() if callable(what) else what
             pytest.fail(f"not within {seconds:g} s: {told or check}")
-        await asyncio.sleep(0.1)
+        await asyncio.sleep(pause(waited))
 
 
 async def bound(client: Client, namespace: str) -> dict[str, str]:
