@@ -41,9 +41,10 @@ demo: install ## Start a real cluster and place 2,000 pods of a production trace
 # For two cores: tests of clusters wait for most of their time.
 PROCESSES := 4
 .PHONY: test
-# In a fresh clone each process would compile all tests by itself: one does it, beside lint.
+# In a fresh clone each process would compile all tests by itself: one does it, beside lint, where
+# nothing is kept of another clone (.ci/run).
 test: install ## Lint, then all tests, in PROCESSES=4 at a time; stops after a stage that failed
-	@test -d tests/__pycache__ || $(BIN)/python -m pytest --collect-only -qq $(STAGES) >/dev/null 2>&1 & \
+	@test -d tests/__pycache__ -o -n "$$PYTHONPYCACHEPREFIX" || $(BIN)/python -m pytest --collect-only -qq $(STAGES) >/dev/null 2>&1 & \
 		$(MAKE) -s lint programs && wait && \
 		$(BIN)/python -m pytest -n $(PROCESSES) --durations=10 $(STAGES) $(ARGS)
 
