@@ -6,10 +6,11 @@ that was started in it waits outside for its child) ends a moment later.
 
 import asyncio
 import contextlib
+import os
 import time
 from collections.abc import Iterable
-from collections.abc import Set as AbstractSet
 from pathlib import Path
+from typing import NamedTuple
 
 import psutil
 
@@ -20,30 +21,49 @@ _KINDS = ("mnt", "pid", "net", "ipc", "uts")
 #: A killed process is gone when the kernel has cleaned up after it.
 _GONE_SECONDS = 10.0
 _POLL_SECONDS = 0.02
+_TICKS = os.sysconf("SC_CLK_TCK")
 
 
-def of_node(pids: Iterable[int]) -> frozenset[str]:
+class Namespaces(NamedTuple):
+    """The namespaces that only a node has.
+
+    Attributes:
+        names: As the kernel calls them, by number: once a node has ended, another one's may get it.
+        seen: Seconds since the machine's start by which they were the node's.
+    """
+
+    names: frozenset[str]
+    seen: float
+
+
+def of_node(pids: Iterable[int]) -> Namespaces:
     """The namespaces of the node's PID 1, if one of these processes is that.
 
     Only this one is sure to be in none that others on the machine have: it has all new ones.
     """
+    seen = time.clock_gettime(time.CLOCK_BOOTTIME)
     found = {one for pid in pids if _is_first(pid) for one in _namespaces(str(pid))}
-    return frozenset(found - _namespaces("self"))
+    return Namespaces(frozenset(found - _namespaces("self")), seen)
 
 
-def living(wanted: AbstractSet[str]) -> list[psutil.Process]:
-    """The processes in any of these namespaces; one that waits to be reaped is not."""
-    if not wanted:
+def living(wanted: Namespaces) -> list[psutil.Process]:
+    """The processes that live in any of these namespaces since they were the node's.
+
+    One that waits to be reaped does not.
+    """
+    if not wanted.names:
         return []
     return [
         process
         for process in psutil.process_iter()
-        if _namespaces(str(process.pid)) & wanted and is_alive(process)
+        if _namespaces(str(process.pid)) & wanted.names
+        and _began(process.pid) <= wanted.seen
+        and is_alive(process)
     ]
 
 
-async def gone(wanted: AbstractSet[str], seconds: float = _GONE_SECONDS) -> None:
-    """Wait until nothing lives in these namespaces.
+async def gone(wanted: Namespaces, seconds: float = _GONE_SECONDS) -> None:
+    """Wait until nothing lives in these namespaces any more.
 
     Raises:
         LocalClusterError: Something still does after this time.
@@ -68,6 +88,15 @@ def _is_first(pid: int) -> bool:
     line = next((line for line in status.splitlines() if line.startswith("NSpid:")), "")
     numbers = line.split()[1:]
     return len(numbers) > 1 and numbers[-1] == "1"
+
+
+def _began(pid: int) -> float:
+    """Seconds from the machine's start to the process's; infinite if it has ended."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return float("inf")
+    return int(stat.rpartition(")")[2].split()[19]) / _TICKS
 
 
 def _namespaces(process: str) -> set[str]:

@@ -1,5 +1,6 @@
 """What lives in a node's namespaces is found without a mark, and waited for."""
 
+import asyncio
 import os
 import subprocess
 import time
@@ -20,7 +21,7 @@ def node() -> Iterator[subprocess.Popen[bytes]]:
     """A process with namespaces of its own, whose child is PID 1 in them."""
     command = [*UNSHARE, "--kill-child=SIGKILL", "sleep", "60"]
     with subprocess.Popen(command) as outer:
-        while not inhabitants.of_node(_children(outer.pid)):
+        while not inhabitants.of_node(_children(outer.pid)).names:
             assert outer.poll() is None, "namespaces can be made"
             time.sleep(0.01)
         yield outer
@@ -36,7 +37,7 @@ async def test_all_who_share_a_namespace_with_pid_1_are_found_until_they_are_gon
 ) -> None:
     first = _children(node.pid)
     its_own = inhabitants.of_node(first)
-    assert len(its_own) == 5
+    assert len(its_own.names) == 5
     assert {one.pid for one in inhabitants.living(its_own)} == {node.pid, *first}
     node.kill()
     await inhabitants.gone(its_own)
@@ -48,6 +49,22 @@ async def test_one_who_stays_is_named(node: subprocess.Popen[bytes]) -> None:
         await inhabitants.gone(inhabitants.of_node(_children(node.pid)), seconds=0.0)
 
 
+def test_who_began_later_lives_in_anothers_namespaces_of_the_same_numbers(
+    node: subprocess.Popen[bytes],
+) -> None:
+    first = _children(node.pid)
+    its_own = inhabitants.of_node(first)
+    time.sleep(0.02)
+    with subprocess.Popen(["nsenter", f"--target={first[0]}", "--uts", "sleep", "60"]) as later:
+        while later.pid not in {p.pid for p in inhabitants.living(inhabitants.of_node(first))}:
+            time.sleep(0.01)
+        assert later.pid not in {process.pid for process in inhabitants.living(its_own)}
+        node.kill()
+        asyncio.run(inhabitants.gone(its_own))
+        later.kill()
+
+
 def test_only_pid_1_tells_a_nodes_namespaces(node: subprocess.Popen[bytes]) -> None:
-    assert inhabitants.of_node([node.pid, os.getpid()]) == frozenset()
-    assert inhabitants.living(frozenset()) == []
+    none = inhabitants.of_node([node.pid, os.getpid()])
+    assert none.names == frozenset()
+    assert inhabitants.living(none) == []
