@@ -51,6 +51,8 @@ class ServerTls:
         self._loaded = _versions(files)
         pem = self_signed(platform.node()) if files is None else _read(files)
         self.context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+        # Debian's Python leaves it to the machine's configuration of OpenSSL.
+        self.context.minimum_version = ssl.TLSVersion.TLSv1_2
         _load(self.context, pem)
 
     async def follow(self) -> None:
