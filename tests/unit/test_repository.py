@@ -233,7 +233,7 @@ def test_ci_ends_with_the_closing_line_and_passes_only_if_tests_passed(
         capture_output=True,
         text=True,
         check=False,
-        env={**os.environ, "PATH": path},
+        env={**os.environ, "PATH": path, "XDG_CACHE_HOME": str(tmp_path / "cache")},
     )
     assert run.returncode == expected
     last = run.stdout.splitlines()[-1]
