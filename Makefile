@@ -7,8 +7,7 @@ SHELL := /bin/sh
 
 # Name one to use it: make PYTHON=/opt/python3.13/bin/python3 test
 PYTHON :=
-# The system's first: distributions build theirs by profile, pyenv does not, and is a quarter slower.
-PYTHONS := $(or $(PYTHON),/usr/bin/python3 python3 python3.14 python3.13 python3.12 python3.11)
+PYTHONS := $(or $(PYTHON),python3 python3.14 python3.13 python3.12 python3.11)
 BIN := .venv/bin
 UV := 0.13.9
 # Further arguments of the command: make demo ARGS=--help
@@ -26,12 +25,11 @@ help: ## Show the targets
 
 .PHONY: install
 install: ## Make the virtual environment .venv from the lock; at once when nothing has changed
-	@for needs in 'import ensurepip' pass; do for python in $(PYTHONS); do \
-		if "$$python" -c "$$needs; import sys; sys.exit(sys.version_info < (3, 11))" \
-			>/dev/null 2>&1; then \
+	@for python in $(PYTHONS); do \
+		if "$$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1; then \
 			exec "$$python" requirements/install.py; \
 		fi; \
-	done; done; \
+	done; \
 	echo "Alnair needs Python 3.11 or newer and it was not found (tried: $(PYTHONS)):" \
 		"install it (Debian 12, Ubuntu 24.04: apt-get install python3 python3-venv)," \
 		"or say where it is: make PYTHON=/path/to/python3" >&2; exit 1
