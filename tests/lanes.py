@@ -48,8 +48,8 @@ LONGEST = (
     "integration/real_node",
     "integration/scheduler",
 )
-#: In parallel this one begins when all unit tests are taken: it would be what is waited for.
-LONG = "integration/images"
+#: In parallel these begin when all unit tests are taken: they would be what is waited for.
+LONG = ("integration/images", "integration/agent")
 STAGES = ("unit", "native", "scenarios", "integration")
 
 
@@ -82,8 +82,8 @@ def place(nodeid: str, *, parallel: bool) -> tuple[int, int, int]:
     within = max((i for i, part in enumerate(parts) if path.startswith(part)), default=0)
     if parallel and name in LONGEST:
         return -1, rank, within
-    if parallel and name == LONG:
-        return order("unit"), len(LANES) + 1, within
+    if parallel and name in LONG:
+        return order("unit"), len(LANES) + 1 + rank, within
     return order(its), rank, within
 
 

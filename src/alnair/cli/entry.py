@@ -22,7 +22,7 @@ def main() -> None:
         print("alnair: interrupted", file=sys.stderr)
         sys.exit(130)
     finally:
-        # At its end the interpreter looks for cycles in all that is left: a tenth of a second.
+        # At its end the interpreter looks for cycles in all that is left: 0.05 s.
         gc.freeze()
 
 
