@@ -124,8 +124,8 @@ class _Process:
                     group.create_task(self._reporter.run())
                     group.create_task(self._file.run())
                     await self._feed.synced()
-                    # The caches live as long as the process: the collector need not walk them,
-                    # and not now either, for a tenth of a second before the first decision.
+                    # The caches live as long as the process: the collector need not walk them. Not
+                    # once now either: the first decision would wait for it.
                     gc.freeze()
                     await self._standby.prepare()
                     self._ready = True
