@@ -190,6 +190,25 @@ async def test_a_stop_ends_a_daemon_that_does_not_answer(tmp_path: Path) -> None
     assert is_gone(pid)
 
 
+async def test_a_stop_counts_even_if_an_answer_comes_at_that_moment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    daemon = MpsDaemon(options(tmp_path))
+    communicate = asyncio.subprocess.Process.communicate
+    async with cared_for(daemon) as task:
+        await healthy(daemon)
+
+        async def stopped(process: asyncio.subprocess.Process, said: bytes) -> object:
+            monkeypatch.undo()
+            answer = await communicate(process, said)
+            asyncio.get_running_loop().call_soon(task.cancel)
+            return answer
+
+        monkeypatch.setattr(asyncio.subprocess.Process, "communicate", stopped)
+        await until(task.done, 10)
+    assert daemon.health.state is MpsState.STOPPED
+
+
 def test_the_delay_before_a_restart_doubles_up_to_a_bound(tmp_path: Path) -> None:
     its = MpsOptions(folder=tmp_path)
     assert [restart_delay(its, n) for n in (1, 2, 3, 7, 10_000)] == [1.0, 2.0, 4.0, 60.0, 60.0]

@@ -254,7 +254,8 @@ async def _engine(client: Client, pod: Pod, scheduler: str) -> tuple[Engine, lis
     feed = Feed(client)
     following = asyncio.create_task(feed.run())
     try:
-        await asyncio.wait_for(feed.synced(), _READ_SECONDS)
+        async with asyncio.timeout(_READ_SECONDS):
+            await feed.synced()
         known = list(feed.everything())
     except TimeoutError:
         raise ExplainError(

@@ -74,9 +74,8 @@ class Control:
         except OSError as error:
             raise MpsError(f"cannot run {self._command[0]}: {error.strerror}") from error
         try:
-            said, _ = await asyncio.wait_for(
-                process.communicate(f"{question}\n".encode()), self._answer_s
-            )
+            async with asyncio.timeout(self._answer_s):
+                said, _ = await process.communicate(f"{question}\n".encode())
         except TimeoutError:
             raise MpsError(f"no answer to {question!r} within {self._answer_s:g} s") from None
         finally:

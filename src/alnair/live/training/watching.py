@@ -67,7 +67,8 @@ async def watch(
             return None
         ended.set()
         with contextlib.suppress(TimeoutError, KubeError):
-            await asyncio.wait_for(asyncio.shield(reading), _REST)
+            async with asyncio.timeout(_REST):
+                await asyncio.shield(reading)
         return last
     finally:
         reading.cancel()

@@ -49,7 +49,8 @@ async def close_node(publisher: InventoryPublisher, coming: Callable[[], Coming]
         coming: Says who is on the way, at each call anew.
     """
     try:
-        await asyncio.wait_for(publisher.close(REASON), TELL)
+        async with asyncio.timeout(TELL):
+            await publisher.close(REASON)
     except TimeoutError:
         _log.warning("the cluster could not be told that this agent ends")
         return

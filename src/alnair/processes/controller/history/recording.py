@@ -77,7 +77,8 @@ async def _follow(
         await stop()
         # Of a history that is away, what was seen last is lost.
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(lives.settled(), _LAST)
+            async with asyncio.timeout(_LAST):
+                await lives.settled()
         for task in running:
             task.cancel()
 
