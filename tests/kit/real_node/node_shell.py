@@ -1,5 +1,6 @@
 """Commands and files of a real node, from outside of it."""
 
+import os
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
@@ -36,5 +37,11 @@ def root(cluster: Path) -> Path:
 def listed(cluster: Path, folders: Sequence[str]) -> list[str]:
     """All files below folders of the node."""
     at = root(cluster)
-    found = (path for folder in folders for path in at.joinpath(folder.lstrip("/")).rglob("*"))
-    return sorted(str(path.relative_to(at)) for path in found)
+    # What goes in the middle of it is left out, which Path.rglob takes for an error.
+    found = (
+        os.path.relpath(Path(inside, name), at)
+        for folder in folders
+        for inside, below, files in os.walk(at / folder.lstrip("/"))
+        for name in [*below, *files]
+    )
+    return sorted(found)
