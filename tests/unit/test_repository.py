@@ -33,13 +33,15 @@ def sources() -> tuple[Path, ...]:
         listed = subprocess.run(git, capture_output=True, check=True, text=True).stdout.split("\0")
         found = [ROOT / name for name in listed if name]
     except (OSError, subprocess.CalledProcessError):
-        found = [path for path in ROOT.rglob("*") if not _is_derived(path.relative_to(ROOT))]
+        found = []
+        for folder, below, files in os.walk(ROOT):
+            below[:] = [name for name in below if not _is_derived(name)]
+            found += [Path(folder, name) for name in files]
     return tuple(sorted(path for path in found if path.is_file()))
 
 
-def _is_derived(path: Path) -> bool:
-    folders = path.parts[:-1]
-    return any(part in NOT_SOURCES or part.endswith(("_cache", ".egg-info")) for part in folders)
+def _is_derived(folder: str) -> bool:
+    return folder in NOT_SOURCES or folder.endswith(("_cache", ".egg-info"))
 
 
 def python_files() -> Iterator[Path]:
