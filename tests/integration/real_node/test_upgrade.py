@@ -5,13 +5,11 @@ The older one is taken from the repository's history: the last before the device
 
 import asyncio
 import contextlib
-import io
 import os
 import re
 import signal
 import subprocess
 import sys
-import tarfile
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -52,8 +50,7 @@ def older(tmp_path: Path) -> Path:
     found = subprocess.run(command, capture_output=True, check=False)
     if found.returncode:
         pytest.skip(f"the history has no {OLDER}: {found.stderr.decode().strip()}")
-    with tarfile.open(fileobj=io.BytesIO(found.stdout)) as archive:
-        archive.extractall(tmp_path, filter="data")
+    subprocess.run(["tar", "-x", "-C", tmp_path], input=found.stdout, check=True)
     return tmp_path / "src"
 
 

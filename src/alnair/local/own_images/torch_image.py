@@ -11,7 +11,6 @@ import py_compile
 import shutil
 import subprocess
 import sys
-import sysconfig
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
@@ -146,7 +145,7 @@ def _compile_packages(packages: Path) -> None:
 
 def _layer(packages: Path, python: Layer, work: Path) -> Layer:
     """The layer of the packages, of bytecode for Python's own library, and of `torchrun`."""
-    site = sysconfig.get_path("platlib", vars={"platbase": sys.base_prefix})[1:]
+    site = _site_packages()
     copied = {f"{site}/{path.relative_to(packages)}": path for path in _files(packages)}
     for path in _outside(packages):
         copied.setdefault(str(path)[1:], path.resolve())
@@ -162,6 +161,17 @@ def _layer(packages: Path, python: Layer, work: Path) -> Layer:
     run.chmod(0o755)
     copied["usr/local/bin/torchrun"] = run
     return Layer(copied, {}, {})
+
+
+def _site_packages() -> str:
+    """Where Python looks for packages outside of this virtual environment, without the first slash.
+
+    It is asked itself: Debian's looks elsewhere than a virtual environment of it does.
+    """
+    interpreter = Path(sys.executable).resolve()
+    ask = "import sysconfig; print(sysconfig.get_path('platlib'))"
+    said = subprocess.run([interpreter, "-Ic", ask], capture_output=True, text=True, check=True)
+    return said.stdout.strip()[1:]
 
 
 def _files(folder: Path) -> Iterator[Path]:
