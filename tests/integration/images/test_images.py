@@ -40,6 +40,7 @@ class Image:
         self.built = images.described(archive)
         self.root = folder
         self.files: dict[str, tarfile.TarInfo] = {}
+        folder.mkdir()
         with tarfile.open(archive) as tar:
             manifest = json.load(tar.extractfile("manifest.json"))[0]
             self.configuration = json.load(tar.extractfile(manifest["Config"]))
