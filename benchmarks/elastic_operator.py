@@ -140,7 +140,8 @@ async def until(seen: Seen, done: Callable[[], int], what: str) -> None:
     while left := done():
         seen.news.clear()
         try:
-            await asyncio.wait_for(seen.news.wait(), PATIENCE)
+            async with asyncio.timeout(PATIENCE):
+                await seen.news.wait()
         except TimeoutError:
             sys.exit(f"nothing has happened for {PATIENCE:g} s, and {left} jobs {what}")
 

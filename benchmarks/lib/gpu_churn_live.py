@@ -62,7 +62,8 @@ class Watched:
         while left := [pod for pod in pods if not any(pod in each for each in told)]:
             self._news.clear()
             try:
-                await asyncio.wait_for(self._news.wait(), STALLED_AFTER)
+                async with asyncio.timeout(STALLED_AFTER):
+                    await self._news.wait()
             except TimeoutError:
                 raise RuntimeError(
                     f"nothing has happened for {STALLED_AFTER:g} s, and {len(left)} pods are left, "
