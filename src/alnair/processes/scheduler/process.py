@@ -118,11 +118,11 @@ class _Process:
             secured = Secured(self._client, files)
         async with Server(app, serving.host, serving.port, secured) as server:
             _log.info("serving health at %s/healthz", server.url)
-            try:
-                async with asyncio.TaskGroup() as group:
-                    group.create_task(self._feed.run())
-                    group.create_task(self._reporter.run())
-                    group.create_task(self._file.run())
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self._feed.run())
+                telling = group.create_task(self._reporter.run())
+                group.create_task(self._file.run())
+                try:
                     await self._feed.synced()
                     # The caches live as long as the process: the collector need not walk them. Not
                     # once now either: the first decision would wait for it.
@@ -130,8 +130,9 @@ class _Process:
                     await self._standby.prepare()
                     self._ready = True
                     await self._take_turns(published(server.url, os.environ))
-            finally:
-                await asyncio.shield(self._reporter.drain(_DRAIN))
+                finally:
+                    # In the group, which then cancels who writes.
+                    await self._reporter.drain(_DRAIN, telling)
 
     def _metrics(self) -> Iterable[Metric]:
         lease = self._configuration.leader_election.resource_name

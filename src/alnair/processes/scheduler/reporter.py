@@ -82,9 +82,21 @@ class Reporter:
         """Tell something about an object that is no pod to schedule."""
         self._recorder.record(about, reason, message, kind)
 
-    async def drain(self, seconds: float) -> None:
-        """Write what is still to be written, for at most so many seconds."""
-        await self._recorder.drain(seconds)
+    async def drain(self, seconds: float, writing: asyncio.Task[None]) -> None:
+        """Write the events that are still to be written, for at most so many seconds.
+
+        Conditions are left to who decides next.
+
+        Args:
+            seconds: to write at most.
+            writing: runs `run`; if that has ended, nothing is written any more.
+        """
+        self._conditions.clear()
+        drained = asyncio.create_task(self._recorder.drain(seconds))
+        try:
+            await asyncio.wait((drained, writing), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            drained.cancel()
 
     async def _write_conditions(self) -> None:
         while True:
