@@ -85,6 +85,8 @@ class Feed:
         await self._pods.synced.wait()
         await asyncio.gather(
             self._gangs.synced(),
+            # Of an agent whose lease is not known, nothing measured counts.
+            self._agents.known_soon(),
             *(self._synced_or_missing(*each) for each in self._objects.items()),
         )
 

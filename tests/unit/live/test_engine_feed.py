@@ -11,6 +11,7 @@ from aiohttp import web
 from alnair.kube.client import Client
 from alnair.kube.resources import LEGACY_PODGROUPS, PODGROUPS, Resource
 from alnair.live.engine_feed import Feed
+from alnair.model import names
 from alnair.scheduler.engine import events
 from kit.fault_server import FaultServer, line, serving
 
@@ -94,3 +95,42 @@ async def test_a_quota_that_cannot_be_read_is_told(caplog: pytest.LogCaptureFixt
     said = [r.message for r in caplog.records if "ElasticQuota n/q is left out" in r.message]
     assert len(said) == 1
     assert "'much' is not a quantity" in said[0]
+
+
+class Agents(Groups):
+    """Serves a node's agent, after everything else has been read."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.may_answer = asyncio.Event()
+
+    async def handle(self, request: web.Request) -> web.StreamResponse:
+        if request.path.endswith("/leases") and "watch" not in request.query:
+            await self.may_answer.wait()
+        return await super().handle(request)
+
+    def page(self, request: web.Request) -> web.Response:
+        lease = {
+            "metadata": {"name": "alnair-agent-a", "namespace": names.NAMESPACE},
+            "spec": {"renewTime": "2026-11-29T00:00:00.000000Z"},
+        }
+        items = [lease] if request.path.endswith("/leases") else []
+        return web.json_response({"metadata": {"resourceVersion": "1"}, "items": items})
+
+
+async def test_who_waits_for_all_that_there_is_knows_which_agents_live() -> None:
+    """Nothing that a dead agent has measured counts: a new leader would place as if it were so."""
+    server = Agents()
+    async with serving(server), Client(server.connection, timeout=5) as client:
+        feed = Feed(client)
+        running = asyncio.create_task(feed.run())
+        synced = asyncio.create_task(feed.synced())
+        async with asyncio.timeout(20):
+            while not (feed._pods.synced.is_set() and feed._nodes.synced.is_set()):
+                await asyncio.sleep(0.01)
+        server.may_answer.set()
+        await synced
+        agents = [e.lease for e in feed.everything() if isinstance(e, events.AgentAlive)]
+        running.cancel()
+        await asyncio.wait([running])
+    assert agents == ["alnair-agent-a"]
