@@ -147,11 +147,11 @@ class RealPods:
 
         async def has_said() -> bool:
             nonlocal said
+            phase = (await self.get(name))["status"]["phase"]  # first: it may say it and then fail
             try:
                 said = await self.log(name, container)
             except ApiError:
                 return False
-            phase = (await self.get(name))["status"]["phase"]
             assert text in said or phase != "Failed", said
             return text in said
 
