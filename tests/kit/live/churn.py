@@ -20,7 +20,7 @@ from typing import Any
 import psutil
 
 from alnair.kube.client import Client
-from alnair.kube.errors import AlreadyExists, ApiError, ConnectionFailed, KubeError
+from alnair.kube.errors import AlreadyExists, ApiError, ConnectionFailed, KubeError, NotFound
 from alnair.kube.resources import NODES, PODGROUPS, PODS, PRIORITY_CLASSES, Manifest
 from alnair.local.controlplane import LocalCluster
 from alnair.model import names
@@ -202,10 +202,15 @@ class Churn:
             await self._client.create(PODS, self._pod("gang", member, labels=labels))
 
     async def _delete(self, group: str, pods: list[str]) -> None:
+        are_gone = True
         for name in pods:
-            with contextlib.suppress(KubeError):
+            try:
                 await self._client.delete(PODS, name, self._namespace, grace_seconds=0)
-        if group:
+            except NotFound:
+                continue
+            except KubeError:
+                are_gone = False
+        if group and are_gone:  # without its group, a pod that is left would wait for ever
             with contextlib.suppress(KubeError):
                 await self._client.delete(PODGROUPS, group, self._namespace)
         self.done["deletions"] += 1
