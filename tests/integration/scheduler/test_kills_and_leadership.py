@@ -47,11 +47,17 @@ class Binds:
             self.nodes.setdefault(found["metadata"]["uid"], set()).add(node)
 
 
-async def create_slices(client: Client, namespace: str) -> None:
+async def create_slices(
+    client: Client, namespace: str, last_after: asyncio.Event | None = None
+) -> None:
+    """Create all; the last of them only after something, so that it comes in their middle."""
+
     async def one(i: int) -> None:
         await client.create(PODS, pod(namespace, f"slice-{i}", limits=SLICE, cpu="10m"))
 
     for start in range(0, COUNT, 20):
+        if last_after is not None and start >= COUNT - 20:
+            await last_after.wait()
         await asyncio.gather(*(one(i) for i in range(start, start + 20)))
 
 
@@ -75,13 +81,15 @@ async def test_a_scheduler_killed_in_a_burst_is_replaced_and_nothing_is_bound_tw
     binds = Binds()
     watching = asyncio.create_task(binds.follow(admin, namespace))
     first = start_scheduler(*SHORT_LEASE)
-    creating = asyncio.create_task(create_slices(admin, namespace))
+    killed = asyncio.Event()
+    creating = asyncio.create_task(create_slices(admin, namespace, killed))
 
     async def some() -> bool:
         return len(binds.nodes) > COUNT // 8
 
     await eventually(some)
     first.signal(signal.SIGKILL)
+    killed.set()
     await creating
     assert len(await bound(admin, namespace)) < COUNT
     start_scheduler(*SHORT_LEASE)
@@ -188,7 +196,8 @@ async def test_a_leader_that_was_stopped_in_a_burst_leads_again_and_binds_the_re
     binds = Binds()
     watching = asyncio.create_task(binds.follow(admin, namespace))
     only = start_scheduler(*SHORT_LEASE)
-    creating = asyncio.create_task(create_slices(admin, namespace))
+    continued = asyncio.Event()
+    creating = asyncio.create_task(create_slices(admin, namespace, continued))
 
     async def some() -> bool:
         return len(binds.nodes) > COUNT // 8
@@ -197,6 +206,7 @@ async def test_a_leader_that_was_stopped_in_a_burst_leads_again_and_binds_the_re
     only.signal(signal.SIGSTOP)
     await asyncio.sleep(2.5)  # longer than it may lead without a renewal
     only.signal(signal.SIGCONT)
+    continued.set()
     await creating
     await all_are_bound_once(admin, namespace, binds)
     assert "standing by" in only.log.read_text()
