@@ -210,12 +210,13 @@ async def test_the_example_waits_with_two_pods_and_runs_with_three(
     await told(admin, namespace, "gang " + namespace + "/nginx needs 3 pods and has 2")
     await in_phase(admin, namespace, "nginx", "Pending")
     assert await bound(admin, namespace) == {}
-    found = await status(admin, namespace, "nginx")
-    (scheduled,) = found["conditions"]
-    assert (scheduled["reason"], scheduled["message"]) == (
-        "NotEnoughPods",
-        "the group needs 3 pods and has 2",
-    )
+
+    async def is_told_of_both() -> bool:  # the controller may hear of its pods after the scheduler
+        (scheduled,) = (await status(admin, namespace, "nginx"))["conditions"]
+        assert scheduled["reason"] == "NotEnoughPods"
+        return bool(scheduled["message"] == "the group needs 3 pods and has 2")
+
+    await eventually(is_told_of_both)
     await admin.merge_patch(DEPLOYMENTS, "nginx", {"spec": {"replicas": 3}}, namespace)
     await in_phase(admin, namespace, "nginx", "Running")
     assert len(await bound(admin, namespace)) == 3
