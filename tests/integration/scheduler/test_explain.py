@@ -56,8 +56,13 @@ async def test_the_scheduler_and_the_offline_answer_agree_and_the_change_that_is
         return "narrower" in await bound(admin, namespace)
 
     await eventually(placed, what="the pod, changed as was said")
-    there = told(gpu_cluster, namespace, "narrower")
-    assert there["stage"] == "bound"
+    there: dict[str, Any] = {}
+
+    async def is_known() -> bool:  # the scheduler hears of its Binding after the effect
+        there.update(told(gpu_cluster, namespace, "narrower"))
+        return bool(there["stage"] == "bound")
+
+    await eventually(is_known, what=lambda: there)
     assert there["node"]
     assert there["since"] > 0
 

@@ -83,7 +83,8 @@ async def test_a_pod_of_kube_scheduler_is_said_to_be_its(
         "apiVersion": LEASES.api_version,
         "kind": LEASES.kind,
         "metadata": {"name": "kube-scheduler", "namespace": "kube-system"},
-        "spec": {"holderIdentity": "host-1", "leaseDurationSeconds": 15, "renewTime": now},
+        # Nobody renews it, and it is not to be over before the test.
+        "spec": {"holderIdentity": "host-1", "leaseDurationSeconds": 600, "renewTime": now},
     }
     await admin.create(LEASES, lease)
     try:
@@ -186,7 +187,13 @@ async def test_a_bound_pod_tells_its_gpus_and_the_next_best_node_live_and_offlin
 
     await eventually(placed)
     where = await bound(admin, namespace)
-    live = {name: told(gpu_cluster, namespace, name) for name in ("whole", "slice")}
+    live: dict[str, Any] = {}
+
+    async def are_known() -> bool:  # the scheduler hears of its Bindings after their effects
+        live.update({name: told(gpu_cluster, namespace, name) for name in ("whole", "slice")})
+        return {found["stage"] for found in live.values()} == {"bound"}
+
+    await eventually(are_known, what=lambda: live)
     for name, found in live.items():
         assert (found["source"], found["stage"]) == ("scheduler", "bound")
         assert found["node"] == where[name]
