@@ -174,7 +174,8 @@ async def test_an_elastic_gang_waits_with_a_figure_shrinks_and_goes_on_over_dead
 async def test_who_asks_how_many_workers_would_start_hears_what_the_leader_holds(
     admin: Client, namespace: str, start_scheduler: StartScheduler, high: str
 ) -> None:
-    start_scheduler(*SHORT_LEASE)
+    # It leads to the end, also where this machine stands still for seconds.
+    start_scheduler("--retry-period=0.5")
     for i in range(NODE_COUNT - 1):
         await admin.create(PODS, on_a_node(namespace, f"p-{i}", finalizers=[FINALIZER]))
     for i in range(2):

@@ -27,7 +27,9 @@ from kit.outbox import Outbox
 from kit.postgres import Postgres
 
 JOBS = grouped("batch", "v1", "jobs", "Job")
-FAST = (*SHORT_LEASE, "--history-period=0.3", "--annotate-owners=0.5")
+#: For who leads to the end, also where this machine stands still for seconds.
+OFTEN = ("--history-period=0.3", "--annotate-owners=0.5")
+FAST = (*SHORT_LEASE, *OFTEN)
 
 
 @pytest.fixture
@@ -286,7 +288,7 @@ async def test_the_controller_answers_for_its_history(
     start_controller: StartController,
     tmp_path: Path,
 ) -> None:
-    start_controller("--history", str(tmp_path / "history.db"), *FAST)
+    start_controller("--history", str(tmp_path / "history.db"), *OFTEN)
     await admin.create(PODS, pod(namespace, "lone", scheduler="default-scheduler"))
     at = ("--kubeconfig", str(gpu_cluster.kubeconfig()))
 

@@ -35,14 +35,14 @@ from alnair.model import names
 from alnair.serving.access import Access
 from kit.command import COMMAND, alnair, last_json
 from kit.live.impersonation import client_as
-from kit.live.scheduler_process import SHORT_LEASE, SchedulerProcess, eventually, pod
+from kit.live.scheduler_process import SchedulerProcess, eventually, pod
 from kit.live.shared_clusters import SharedClusters
 from kit.ports import free_port
 
 #: For which our server keeps an answer, and the API server one of its own: seconds.
 OURS, THEIRS = 10.0, 10.0
 #: A busy machine is late.
-LATE = 5.0
+LATE = 10.0
 POD = "alnair-scheduler-7c9d-x2x4z"
 RBAC = "rbac.authorization.k8s.io"
 
@@ -115,7 +115,7 @@ def scheduler(
     bare: LocalCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[SchedulerProcess]:
     monkeypatch.setenv("POD_NAME", POD)
-    flags = ("--secure-serving", "--host=0.0.0.0", f"--port={free_port()}", *SHORT_LEASE)
+    flags = ("--secure-serving", "--host=0.0.0.0", f"--port={free_port()}")
     process = SchedulerProcess(bare, tmp_path, "scheduler-0", *flags)
     yield process
     process.close()
