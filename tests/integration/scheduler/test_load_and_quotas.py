@@ -72,7 +72,6 @@ async def test_slices_keep_off_gpus_that_are_measured_busy(
 async def test_a_quota_holds_pods_back_and_says_so_until_it_is_raised(
     gpu_cluster: LocalCluster, admin: Client, namespace: str, start_scheduler: StartScheduler
 ) -> None:
-    start_scheduler()
     quota = {
         "apiVersion": ELASTIC_QUOTAS.api_version,
         "kind": ELASTIC_QUOTAS.kind,
@@ -80,6 +79,7 @@ async def test_a_quota_holds_pods_back_and_says_so_until_it_is_raised(
         "spec": {"min": {"nvidia.com/gpu": 2}, "max": {"nvidia.com/gpu": 2}},
     }
     await admin.create(ELASTIC_QUOTAS, quota)
+    start_scheduler()  # and so it knows the quota before the pods
     for number in range(3):
         await admin.create(PODS, pod(namespace, f"p-{number}", limits={names.GPU: 1}))
 

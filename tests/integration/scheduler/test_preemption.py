@@ -81,8 +81,6 @@ async def test_a_pod_of_higher_priority_evicts_the_fewest_and_lands_in_their_pla
 async def test_a_budget_turns_preemption_to_other_pods(
     admin: Client, namespace: str, start_scheduler: StartScheduler, high: str
 ) -> None:
-    start_scheduler()
-    await fill(admin, namespace, labels={"app": "guarded"})
     budget = {
         "apiVersion": "policy/v1",
         "kind": "PodDisruptionBudget",
@@ -90,6 +88,8 @@ async def test_a_budget_turns_preemption_to_other_pods(
         "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": "guarded"}}},
     }
     await admin.create(DISRUPTION_BUDGETS, budget)
+    start_scheduler()  # and so it knows the budget before who preempts
+    await fill(admin, namespace, labels={"app": "guarded"})
 
     async def counted() -> bool:
         found = await admin.get(DISRUPTION_BUDGETS, "guard", namespace)
