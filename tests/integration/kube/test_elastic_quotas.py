@@ -107,24 +107,27 @@ async def test_a_quota_that_was_there_before_the_rules_stays_until_its_spec_chan
     async def apply(definition: CrdDefinition) -> None:
         await client.apply(CRDS, crd(definition), field_manager="alnair-test")
 
-    async def is_made(name: str) -> bool:
+    async def answer(name: str) -> str:
         made = {"metadata": {"name": name}, "spec": {"min": {"gpu": 2}, "max": {"gpu": 1}}}
         made |= {"apiVersion": kind.api_version, "kind": kind.kind}
         try:
             await client.create(kind, made, namespace)
         except errors.Invalid:
-            return False
-        except errors.NotFound:  # the kind is not served yet
-            return False
-        return True
+            return "refused"
+        except errors.NotFound:
+            return "not served"
+        return "made"
+
+    async def is_made() -> bool:
+        return await answer("old") == "made"
 
     await apply(msgspec.structs.replace(ours, spec_rules=()))
-    await eventually(lambda: is_made("old"))
+    await eventually(is_made)
     await apply(ours)
     numbers = itertools.count()
 
     async def is_refused() -> bool:
-        return not await is_made(f"new-{next(numbers)}")
+        return await answer(f"new-{next(numbers)}") == "refused"
 
     await eventually(is_refused, what="the rules are in force")
     used = {"status": {"used": {"gpu": 1}}}

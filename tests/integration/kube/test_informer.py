@@ -2,12 +2,14 @@
 
 import asyncio
 import signal
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
 
 import msgspec
 import pytest
 
 from alnair.kube.client import Client
-from alnair.kube.errors import ApiError, ConnectionFailed, Gone
+from alnair.kube.errors import ApiError, ConnectionFailed, Gone, NotFound
 from alnair.kube.informer import Change, ChangeKind, Informer
 from alnair.kube.resources import CONFIGMAPS
 from alnair.local.controlplane import LocalCluster
@@ -29,17 +31,23 @@ def config_map(name: str, value: int) -> dict[str, object]:
     return {"metadata": {"name": name, "labels": {"follow": "yes"}}, "data": {"v": str(value)}}
 
 
-async def patiently(client: Client, name: str, value: int) -> None:
-    """Apply, whatever happens to the server meanwhile; applying twice does no harm."""
-    manifest = {"apiVersion": "v1", "kind": "ConfigMap", **config_map(name, value)}
+async def patiently(call: Callable[[], Awaitable[object]]) -> None:
+    """Do something that may be done twice, whatever happens to the server meanwhile."""
     async with asyncio.timeout(60):
         while True:
             try:
-                await client.apply(CONFIGMAPS, manifest, field_manager="test", namespace="default")
+                await call()
             except (ApiError, ConnectionFailed):
                 await asyncio.sleep(0.1)
             else:
                 return
+
+
+async def apply(client: Client, name: str, value: int) -> None:
+    manifest = {"apiVersion": "v1", "kind": "ConfigMap", **config_map(name, value)}
+    await patiently(
+        lambda: client.apply(CONFIGMAPS, manifest, field_manager="test", namespace="default")
+    )
 
 
 async def test_a_killed_api_server_costs_no_change_and_tells_none_twice(
@@ -53,7 +61,7 @@ async def test_a_killed_api_server_costs_no_change_and_tells_none_twice(
         heard.set()
 
     for number in range(20):
-        await patiently(client, f"m{number}", 0)
+        await apply(client, f"m{number}", 0)
     informer: Informer[Slim, tuple[str, str]] = Informer(
         client,
         CONFIGMAPS.typed(Slim),
@@ -93,6 +101,10 @@ async def test_a_killed_api_server_costs_no_change_and_tells_none_twice(
 async def write_all(client: Client) -> None:
     for value in range(1, 6):
         for number in range(20):
-            await patiently(client, f"m{number}", value)
-    async with asyncio.timeout(60):
-        await client.delete(CONFIGMAPS, "m3", "default")
+            await apply(client, f"m{number}", value)
+
+    async def delete() -> None:
+        with suppress(NotFound):
+            await client.delete(CONFIGMAPS, "m3", "default")
+
+    await patiently(delete)
