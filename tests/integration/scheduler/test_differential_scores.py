@@ -27,6 +27,8 @@ from kit.live.random_cluster import RandomCluster
 
 CLUSTERS = int(os.environ.get("ALNAIR_DIFFERENTIAL_CLUSTERS", "3"))
 _JUDGED_SECONDS = 20.0
+#: Reasons of a condition: it fits nowhere, or the extender has refused to bind it.
+_JUDGED = ("Unschedulable", "SchedulerError")
 Scores = dict[str, dict[str, int]]
 
 
@@ -55,43 +57,70 @@ def test_each_plugin_gives_nodes_the_same_scores(judges: Judges, seed: int) -> N
 def test_other_arguments_would_be_noticed(judges: Judges) -> None:
     cluster = RandomCluster(1, names.SCHEDULER)
     packing = profile({"NodeResourcesFit": {"scoringStrategy": {"type": "MostAllocated"}}})
-    differences, _ = asyncio.run(compare(judges, cluster, packing))
+    differences, _ = asyncio.run(compare(judges, cluster, packing, times=1))
     assert differences
     assert all(text.startswith("NodeResourcesFit: ") for text in differences)
 
 
-async def compare(judges: Judges, random: RandomCluster, ours: Profile) -> tuple[list[str], int]:
-    """Have both score the nodes for all wishes; returns differences, and how many were compared."""
+async def compare(
+    judges: Judges, random: RandomCluster, ours: Profile, *, times: int = 3
+) -> tuple[list[str], int]:
+    """Have both score the nodes for all wishes; returns differences, and how many were compared.
+
+    Args:
+        judges: kube-scheduler, and the cluster for both.
+        random: what there is.
+        ours: our profile.
+        times: how often to ask about wishes that they disagree on. kube-scheduler learns of nodes
+            and of pods by two ways, so it may have been behind.
+    """
     log = judges.cluster.layout.log("kube-scheduler")
     judges.extender.lets_pass = True
     try:
         async with Client(client_config.load(judges.cluster.kubeconfig())) as client:
             await have(client, random)
-            created = await create(client, PODS, random.wishes)
-            engine = await engine_of(client, ours)
-            differences, compared = [], 0
-            for pod in created:
-                theirs = await _theirs(judges, client, pod, log)
-                mine = _ours(engine, pod["metadata"]["uid"], ours)
-                differences += [
-                    f"{text}\npod: {json.dumps(pod['spec'])}" for text in _compare(mine, theirs)
-                ]
-                compared += sum(map(len, theirs.values()))
-            return differences, compared
+            found: list[str] = []
+            doubtful, all_compared = random.wishes, 0
+            for _ in range(times):
+                found, doubtful, compared = await _differences(judges, client, doubtful, ours, log)
+                all_compared = max(compared, all_compared)  # the first time there are all
+                if not found:
+                    break
+            return found, all_compared
     finally:
         judges.extender.lets_pass = False
 
 
-async def _theirs(judges: Judges, client: Client, pod: Manifest, log: Path) -> Scores:
-    """Let kube-scheduler score the nodes for a gated pod, and delete it."""
+async def _differences(
+    judges: Judges, client: Client, wishes: list[Manifest], ours: Profile, log: Path
+) -> tuple[list[str], list[Manifest], int]:
+    """Return what differs, the wishes that it is about, and how many scores were compared."""
+    created = await create(client, PODS, wishes)
+    engine = await engine_of(client, ours)
+    found, doubtful, compared = [], [], 0
+    for wish, pod in zip(wishes, created, strict=True):
+        theirs = await _theirs(client, pod, log)
+        texts = _compare(_ours(engine, pod["metadata"]["uid"], ours), theirs)
+        if texts:
+            doubtful.append(wish)
+        found += [f"{text}\npod: {json.dumps(pod['spec'])}" for text in texts]
+        compared += sum(map(len, theirs.values()))
+    return found, doubtful, compared
+
+
+async def _theirs(client: Client, pod: Manifest, log: Path) -> Scores:
+    """Let kube-scheduler score the nodes for a gated pod, and delete it.
+
+    It is over when the pod's condition says how: before, its room may still be taken.
+    """
     meta = pod["metadata"]
     before = len(read(log))
     free = {"spec": {"schedulingGates": None}}
     await client.merge_patch(PODS, meta["name"], free, meta["namespace"])
     deadline = time.monotonic() + _JUDGED_SECONDS
-    while meta["uid"] not in judges.extender.chosen:
+    while True:
         now = await client.get(PODS, meta["name"], meta["namespace"])
-        if any(c.get("reason") == "Unschedulable" for c in now["status"].get("conditions", ())):
+        if any(c.get("reason") in _JUDGED for c in now["status"].get("conditions", ())):
             break
         if time.monotonic() > deadline:
             pytest.fail(f"kube-scheduler did not judge {meta['name']}: {now['status']}")

@@ -33,13 +33,11 @@ class Extender:
 
     Attributes:
         passed: for each pod's uid, the nodes that passed the last time.
-        chosen: for each pod's uid, the node that it was to be bound to.
         lets_pass: it does not refuse nodes but binding.
     """
 
     def __init__(self) -> None:
         self.passed: dict[str, frozenset[str]] = {}
-        self.chosen: dict[str, str] = {}
         self.lets_pass = False
         self._server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
         self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
@@ -98,7 +96,6 @@ class Extender:
         return {"NodeNames": [], "FailedNodes": dict.fromkeys(names, REFUSAL)}
 
     def _bind(self, asked: dict[str, Any]) -> dict[str, Any]:
-        self.chosen[asked["PodUID"]] = asked["Node"]
         return {"Error": REFUSAL}
 
     def _handler(self) -> type[http.server.BaseHTTPRequestHandler]:
