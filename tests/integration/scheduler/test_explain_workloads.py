@@ -82,7 +82,14 @@ async def test_a_job_without_pods_says_why_it_has_none(
         "metadata": {"name": "none", "namespace": namespace},
         "spec": {"hard": {"pods": "0"}},
     }
-    await admin.create(core("resourcequotas", "ResourceQuota"), quota)
+    quotas = core("resourcequotas", "ResourceQuota")
+    await admin.create(quotas, quota)
+
+    async def is_in_force() -> bool:
+        found = await admin.get(quotas, "none", namespace)
+        return "hard" in (found.get("status") or {})
+
+    await eventually(is_in_force)
     job["spec"] = spec | {"suspend": False}
     await admin.create(JOBS, job | {"metadata": {"name": "never", "namespace": namespace}})
 

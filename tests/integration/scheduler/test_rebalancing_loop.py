@@ -114,7 +114,7 @@ def evicted(audit: Path, namespace: str) -> list[str]:
     """Pods that the controller evicted there, as often as it did, by the API server's audit log."""
     found = []
     for line in audit.read_text().splitlines():
-        if '"eviction"' not in line:
+        if '"eviction"' not in line or not line.endswith("}"):  # the last one may be half written
             continue
         event = json.loads(line)
         about = event.get("objectRef") or {}
