@@ -1,5 +1,6 @@
 """Real trainings on the real node: what they say of their steps, and their processes."""
 
+import contextlib
 import json
 import os
 import re
@@ -44,9 +45,13 @@ class Training:
 
     def log(self) -> str:
         """What the launcher wrote: read from the node's files, also while no kubelet runs."""
+        text = ""
         folders = self._logs.glob(f"{NAMESPACE}_{self.kind.lower()}-{self.name}-launcher-*")
-        files = [path for folder in folders for path in (folder / "launcher").glob("*.log")]
-        return "".join(_plain(path) for path in sorted(files))
+        for folder in sorted(folders):
+            with contextlib.suppress(FileNotFoundError):  # of a launcher that has just gone
+                for path in sorted((folder / "launcher").glob("*.log")):
+                    text += _plain(path)
+        return text
 
     def steps(self) -> list[dict[str, Any]]:
         """All steps that it has said: `step`, `loss`, `workers`, `time`."""
