@@ -72,8 +72,9 @@ async def watch(
         return last
     finally:
         reading.cancel()
+        await asyncio.wait([reading])  # which passes on that we are cancelled ourselves
         with contextlib.suppress(asyncio.CancelledError, KubeError):
-            await reading
+            reading.result()
 
 
 async def _until_it_ends(
