@@ -36,6 +36,8 @@ HIGH = "churn-high"
 #: Seconds for a checker to read all.
 _READ = 60.0
 _SLICES = ((2000, 15), (4000, 30), (7000, 45))
+#: Pods and gangs that come, and how often each.
+_KINDS = {"plain": 4, "slice": 4, "whole": 2, "gang": 1, "high": 1, "foreign": 2}
 
 
 class Checker:
@@ -155,9 +157,9 @@ class Churn:
         while sum(len(pods) for _, pods in self._units) > POPULATION:
             index = self._chance.randrange(len(self._units))
             await self._delete(*self._units.pop(index))
-        kind = self._chance.choices(
-            ("plain", "slice", "whole", "gang", "high", "foreign"), (4, 4, 2, 1, 1, 2)
-        )[0]
+        # One of each kind first: none is left to chance.
+        drawn = self._chance.choices([*_KINDS], [*_KINDS.values()])[0]
+        kind = [*_KINDS, drawn][min(self._number, len(_KINDS))]
         self._number += 1
         name = f"{kind}-{self._number}"
         self.done[kind] += 1
@@ -216,20 +218,25 @@ class Churn:
         self.done["deletions"] += 1
 
     async def _flap(self) -> None:
-        """Cordon a node for a while, or take it away and bring it back."""
+        """Cordon a node for a while, or take it away and bring it back.
+
+        It is put right also where the API server was killed before it answered, as it may have
+        done what was asked.
+        """
         node = self._chance.choice((await self._client.list(NODES)).items)
         name = node["metadata"]["name"]
         if self.done["lost nodes"] and self._chance.random() < 0.5:
             self.done["cordons"] += 1
-            await self._client.merge_patch(NODES, name, {"spec": {"unschedulable": True}})
-            await asyncio.sleep(self._chance.uniform(1, 4))
-            await self._insist(
-                lambda: self._client.merge_patch(NODES, name, {"spec": {"unschedulable": None}})
-            )
+            try:
+                await self._client.merge_patch(NODES, name, {"spec": {"unschedulable": True}})
+                await asyncio.sleep(self._chance.uniform(1, 4))
+            finally:
+                free = {"spec": {"unschedulable": None}}
+                await self._insist(lambda: self._client.merge_patch(NODES, name, free))
             return
         self.done["lost nodes"] += 1
-        await self._client.delete(NODES, name)
         try:
+            await self._client.delete(NODES, name)
             await asyncio.sleep(self._chance.uniform(0.5, 3))
         finally:
             metadata = {k: node["metadata"].get(k, {}) for k in ("name", "labels", "annotations")}
