@@ -126,8 +126,7 @@ async def test_who_waits_for_all_that_there_is_knows_which_agents_live() -> None
         running = asyncio.create_task(feed.run())
         synced = asyncio.create_task(feed.synced())
         async with asyncio.timeout(20):
-            while not (feed._pods.synced.is_set() and feed._nodes.synced.is_set()):
-                await asyncio.sleep(0.01)
+            await asyncio.gather(feed._pods.synced.wait(), feed._nodes.synced.wait())
         server.may_answer.set()
         await synced
         agents = [e.lease for e in feed.everything() if isinstance(e, events.AgentAlive)]

@@ -44,7 +44,7 @@ async def test_who_is_stopped_writes_the_events_that_wait_and_then_ends_at_once(
         process = _Process(configured(), Source(None, configured), client)
         running = asyncio.create_task(process.run())
         async with asyncio.timeout(60):
-            while not process._ready:
+            while not process._ready:  # noqa: ASYNC110 (nobody is told of it)
                 await asyncio.sleep(0.01)
         for number in range(EVENTS):
             about = ObjectReference("Pod", f"p{number}", "n")
