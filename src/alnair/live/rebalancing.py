@@ -117,8 +117,9 @@ async def _cordoned(client: Client, node: str) -> AsyncIterator[None]:
     if found["spec"].get("unschedulable"):
         yield
         return
-    await client.merge_patch(NODES, node, {"spec": {"unschedulable": True}})
     try:
+        # In here: without an answer, or cancelled before it, it may be done.
+        await client.merge_patch(NODES, node, {"spec": {"unschedulable": True}})
         yield
     finally:
         await client.merge_patch(NODES, node, {"spec": {"unschedulable": None}})
