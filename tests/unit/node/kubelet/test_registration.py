@@ -89,10 +89,10 @@ async def test_a_kubelet_that_restarts_is_told_again(
 async def test_a_socket_that_was_removed_is_made_anew(
     kubelet: Kubelet, servers: list[PluginServer], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # The old stream's end may disconnect the new plugin, which is registered once more then.
-    monkeypatch.setattr(registration, "_UNWATCHED", 0.1)
     await kubelet.start()
     await kubelet.registered(ONE, TWO)
+    # The old stream's end may disconnect the new plugin, which is registered once more then.
+    monkeypatch.setattr(registration, "_UNWATCHED", 0.1)
     first = kubelet.endpoints[ONE]
     (kubelet.plugins / "alnair-test-one.sock").unlink()
     await kubelet.until(lambda: kubelet.endpoints[ONE] is not first)
@@ -103,9 +103,9 @@ async def test_a_socket_that_was_removed_is_made_anew(
 async def test_a_plugin_that_the_kubelet_does_not_watch_is_registered_again(
     kubelet: Kubelet, servers: list[PluginServer], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(registration, "_UNWATCHED", 0.1)
     await kubelet.start()
     await kubelet.registered(ONE, TWO)
+    monkeypatch.setattr(registration, "_UNWATCHED", 0.1)
     first = kubelet.endpoints[ONE]
     await first.channel.close()
     await kubelet.until(lambda: kubelet.endpoints[ONE] is not first)
