@@ -162,3 +162,17 @@ def test_a_process_whose_marks_cannot_be_read_for_a_moment_has_not_ended(
         tmp_path, "kwok", ["true"], "d", tmp_path / "log", os.environ, enter=after_its_end
     )
     assert ended is None
+
+
+async def test_a_process_in_the_middle_of_an_exec_is_found(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started = spawn(folder)
+    real, looks = processes._environment, [b"", b"", b""]
+
+    def environment(pid: int) -> bytes:
+        return looks.pop() if pid == started.pid and looks else real(pid)
+
+    monkeypatch.setattr(processes, "_environment", environment)
+    assert [one.pid for one in processes.find(folder)] == [started.pid]
+    await processes.stop([started], signal.SIGKILL, 5)
