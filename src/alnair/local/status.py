@@ -98,7 +98,8 @@ async def status(cluster: LocalCluster) -> ClusterStatus:
             log=str(cluster.layout.log(name)),
         )
         if name in running:
-            problem = await health.probe(name, cluster.layout, port, context)
+            seconds = health.ONCE_SECONDS
+            problem = await health.probe(name, cluster.layout, port, context, seconds)
             one.healthy, one.problem = problem is None, problem or ""
             _measure(one, running[name].process)
         else:
