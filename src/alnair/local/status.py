@@ -147,7 +147,10 @@ async def _of_node(
         log=str(cluster.layout.log(part.name)),
     )
     if part.name in running:
+        until = time.monotonic() + health.ONCE_SECONDS
         problem = await part.probe()
+        while problem and problem.startswith(health.NO_ANSWER) and time.monotonic() < until:
+            problem = await part.probe()
         one.healthy, one.problem = problem is None, problem or ""
         _measure(one, running[part.name].process)
     return one

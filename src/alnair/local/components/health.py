@@ -17,6 +17,8 @@ from alnair.local.layout import Layout
 _PROBE_SECONDS = 2.0
 #: The same where it is asked just once: on a busy machine a process may stand still for seconds.
 ONCE_SECONDS = 10.0
+#: What is said of one that did not answer begins so.
+NO_ANSWER = "no answer within"
 #: The longest path of a socket that every supported system takes, in bytes.
 _SOCKET_PATH = 100
 
@@ -81,7 +83,7 @@ async def ask(
                 return None
             return f"{response.status}: {_telling(text)}"
     except TimeoutError:
-        return f"no answer within {seconds:g} s"
+        return f"{NO_ANSWER} {seconds:g} s"
     except (aiohttp.ClientError, OSError) as error:
         return str(error) or type(error).__name__
 
