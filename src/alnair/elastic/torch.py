@@ -54,22 +54,25 @@ except (Lost, RuntimeError) as error:
 # The agent at the first worker holds the store, in which agents meet. If it goes, all others fail:
 # they begin anew where they are, and wait for the next one. So does who fails by another's loss.
 # Only what fails while the store is there has failed by itself. Which is the first worker torchrun
-# would tell by names of hosts, and these differ by cluster: the index is certain.
+# would tell by names of hosts, and these differ by cluster: the index is certain. Who is told to
+# end while no agent runs, or before its number is known, begins none, or tells it then.
 _RUN: Final = """\
-first=0
+first=0 ending= agent=
 if [ "$JOB_COMPLETION_INDEX" = 0 ]; then first=1; fi
-stop() {{ ending=1; kill -TERM "$agent"; }}
+stop() {{ ending=1; if [ "$agent" ]; then kill -TERM "$agent"; fi; }}
 trap stop TERM
 python=$(command -v python3 || command -v python)
-while :; do
+while [ -z "$ending" ]; do
   read -r now rest < /proc/uptime
   export ALNAIR_STARTED="${{now%%.*}}"
   "$python" -c '{agent}' "$first" {host} {port} \\
     --rdzv-conf "is_host=$first,{conf}" --local-addr "$ALNAIR_POD_IP" "$@" &
   agent=$!
+  if [ "$ending" ]; then kill -TERM "$agent"; fi
   wait "$agent"
   code=$?
   if [ "$ending" ]; then wait "$agent"; exit "$code"; fi
+  agent=
   if [ "$code" = 0 ] || [ "$first" = 1 ]; then exit "$code"; fi
   if [ "$code" != {lost} ] && "$python" -c \\
     'import socket; socket.create_connection(("{host}", {port}), 5)' 2>/dev/null
@@ -77,6 +80,7 @@ while :; do
   echo "the first worker is away: waiting for it to begin anew with it" >&2
   sleep 1
 done
+exit 143
 """
 # A training that fails again and again soon after its start would be started again as often as a
 # long one may change its workers.

@@ -315,7 +315,11 @@ class LocalCluster:
         return components.checked(sorted(names))
 
     def _choose_ports(self, before: state.ClusterState | None) -> dict[str, int]:
-        ours = {name: ports.listening(found.process) for name, found in self.running().items()}
+        def listening() -> dict[str, int | None]:
+            found = self.running()
+            return {name: ports.listening(one.process) for name, one in found.items()}
+
+        ours = listening()
         return ports.choose(
             self.layout.folder,
             [name for name in COMPONENTS if COMPONENTS[name].has_port],
@@ -323,6 +327,7 @@ class LocalCluster:
             api_port=self._port,
             ours={name: port for name, port in ours.items() if port is not None},
             taken=frozenset(port for other in self._neighbours() for port in other.ports.values()),
+            listens=lambda port: listening().get(ports.API_SERVER) == port,
         )
 
     def _situation(self, settled: state.ClusterState) -> components.ClusterSettings:

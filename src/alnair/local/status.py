@@ -98,7 +98,8 @@ async def status(cluster: LocalCluster) -> ClusterStatus:
             log=str(cluster.layout.log(name)),
         )
         if name in running:
-            problem = await health.probe(name, cluster.layout, port, context)
+            seconds = health.ONCE_SECONDS
+            problem = await health.probe(name, cluster.layout, port, context, seconds)
             one.healthy, one.problem = problem is None, problem or ""
             _measure(one, running[name].process)
         else:
@@ -146,7 +147,10 @@ async def _of_node(
         log=str(cluster.layout.log(part.name)),
     )
     if part.name in running:
+        until = time.monotonic() + health.ONCE_SECONDS
         problem = await part.probe()
+        while problem and problem.startswith(health.NO_ANSWER) and time.monotonic() < until:
+            problem = await part.probe()
         one.healthy, one.problem = problem is None, problem or ""
         _measure(one, running[part.name].process)
     return one

@@ -1,7 +1,7 @@
 """What the agent writes of measured load is what the scheduler reads, through a real API server."""
 
 import contextlib
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 
 import msgspec
 import pytest
@@ -38,11 +38,6 @@ async def node(client: Client) -> AsyncIterator[None]:
     yield
     with contextlib.suppress(NotFound):
         await client.delete(NODES, NODE)
-
-
-@pytest.fixture
-async def namespace(make_namespace: Callable[[], Awaitable[str]]) -> str:
-    return await make_namespace()
 
 
 async def annotations(client: Client) -> dict[str, str]:

@@ -151,7 +151,9 @@ async def test_a_watch_tells_what_was_wrong_for_a_moment_and_survives_the_server
         await eventually(watching, what="the watch goes on")
         await bind(admin, namespace, "b", limits={"cpu": "20"})
         await admin.delete(PODS, "b", namespace, grace_seconds=0)
-        told = await asyncio.wait_for(process.stdout.readline(), 30)
+        # The deletion itself is not told, but what comes after it in the same watch is.
+        await bind(admin, namespace, "c", node=OTHER, limits={"cpu": "30"})
+        told = b"".join([await asyncio.wait_for(process.stdout.readline(), 30) for _ in "bc"])
         process.send_signal(signal.SIGINT)
         output, _ = await asyncio.wait_for(process.communicate(), 20)
     finally:
@@ -160,7 +162,8 @@ async def test_a_watch_tells_what_was_wrong_for_a_moment_and_survives_the_server
     assert process.returncode == 1, output
     lines = (told + output).decode().splitlines()
     assert lines[0] == f"node-capacity: cpu on node {NODE}: found 40, allowed 24"
-    assert lines[-1].endswith("2 nodes, 1 pod, 1 of them bound: 1 violation")
+    assert lines[1] == f"node-capacity: cpu on node {OTHER}: found 30, allowed 24"
+    assert lines[-1].endswith("2 nodes, 2 pods, 2 of them bound: 2 violations")
 
 
 async def test_a_watch_sees_how_long_a_store_that_stands_still_holds_up_requests(

@@ -100,7 +100,7 @@ async def lease(client: Client, name: str, holder: str, age: float = 0.0, **more
     renewed = dt.datetime.now(dt.UTC) - dt.timedelta(seconds=age)
     spec = {
         "holderIdentity": holder,
-        "leaseDurationSeconds": 12,
+        "leaseDurationSeconds": 60,  # longer than any test looks at it
         "renewTime": renewed.strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
     }
     metadata = {"name": name, "namespace": names.NAMESPACE, **more}
@@ -284,7 +284,7 @@ async def test_another_schema_and_a_missing_kind_are_told(admin: Client) -> None
 async def test_an_agent_that_is_late_or_was_never_seen_is_an_error(admin: Client) -> None:
     await node(admin, "late")
     await node(admin, "never")
-    await lease(admin, "alnair-agent-late", "late", age=100)
+    await lease(admin, "alnair-agent-late", "late", age=1000)
     await lease(admin, "alnair-agent-gone", "gone")
     late, never, gone = await bad(admin, "agents")
     assert late[0] == never[0] == "error"

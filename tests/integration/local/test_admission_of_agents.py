@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from alnair.kube.client import STRATEGIC_MERGE, Client
-from alnair.kube.errors import Forbidden, NotFound
+from alnair.kube.errors import ApiError, Forbidden, NotFound
 from alnair.kube.resources import (
     LEASES,
     NODE_RESOURCE_TOPOLOGIES,
@@ -21,6 +21,7 @@ from alnair.kube.resources import (
 from alnair.local.controlplane import LocalCluster
 from alnair.model import names
 from kit.live.impersonation import client_as
+from kit.live.scheduler_process import eventually
 
 ACCOUNT = "system:serviceaccount:alnair-system:alnair-agent"
 NODE_OF_TOKEN = "authentication.kubernetes.io/node-name"
@@ -175,12 +176,39 @@ async def test_an_agent_has_its_own_lease_and_topology_only(scene: Scene, client
     await client.delete(NODE_RESOURCE_TOPOLOGIES, scene.mine)
 
 
+async def are_known(agent: Client, namespace: str, said: dict[str, str]) -> None:
+    """Wait for the API server's own list of pods, by which evictions are judged: it comes later.
+
+    Args:
+        agent: Who would evict.
+        namespace: Of the pods.
+        said: What is said of its eviction of each once it is known; "": nothing.
+    """
+
+    async def are_so() -> bool:
+        return {name: await tried(name) for name in said} == said
+
+    async def tried(name: str) -> str:
+        metadata = {"name": name, "namespace": namespace}
+        body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": metadata}
+        path, data = PODS.item(name, namespace, "eviction"), msgspec.json.encode(body)
+        try:
+            await agent.raw("POST", path, query={"dryRun": "All"}, body=data)
+        except ApiError as error:
+            return said[name] if said[name] and said[name] in error.message else error.message
+        return ""
+
+    await eventually(are_so, what="the API server knows the pods")
+
+
 async def test_an_agent_evicts_pods_of_its_own_node_only(scene: Scene, client: Client) -> None:
-    # The last, for the API server's own list of pods follows a little later than the pods.
+    others = "may not evict pods of other nodes: on-other"
+    said = {f"on-{scene.mine}": "", f"on-{scene.other}": others}
+    await are_known(scene.agent, scene.namespace, said)
     await scene.agent.evict(scene.namespace, f"on-{scene.mine}")
     with pytest.raises(NotFound):
         await scene.agent.evict(scene.namespace, "not-there")
-    with pytest.raises(Forbidden, match="may not evict pods of other nodes: on-other"):
+    with pytest.raises(Forbidden, match=others):
         await scene.agent.evict(scene.namespace, f"on-{scene.other}")
 
 
@@ -190,5 +218,6 @@ async def test_an_agent_whose_token_names_no_node_may_write_nothing(
     async with client_as(cluster, ACCOUNT, "system:serviceaccounts") as agent:
         with pytest.raises(Forbidden, match="credentials name no node"):
             await agent.merge_patch(NODES, scene.mine, ANNOTATED)
+        await are_known(agent, scene.namespace, {f"on-{scene.mine}": "may not evict"})
         with pytest.raises(Forbidden, match="may not evict"):
             await agent.evict(scene.namespace, f"on-{scene.mine}")

@@ -9,6 +9,7 @@ import pytest
 from alnair.kube.client import MERGE_PATCH, Client
 from alnair.kube.errors import Forbidden
 from alnair.kube.resources import (
+    ACCESS_REVIEWS,
     PODS,
     ROLE_BINDINGS,
     Manifest,
@@ -16,6 +17,7 @@ from alnair.kube.resources import (
 from alnair.local.controlplane import LocalCluster
 from alnair.model import names
 from kit.live.impersonation import client_as
+from kit.live.scheduler_process import eventually
 
 DOCUMENT = json.dumps({"v": 1, "t": "2026-01-01T00:00:00Z", "containers": {}})
 FORGED = {names.GPU_ASSIGNMENT: DOCUMENT}
@@ -53,6 +55,22 @@ async def permit(client: Client, namespace: str, user: str) -> None:
     editor = {**binding, "metadata": {"name": f"{user}-edits", "namespace": namespace}}
     editor["roleRef"] = {**binding["roleRef"], "name": "edit"}
     await client.create(ROLE_BINDINGS, editor)
+
+    async def has_both() -> bool:
+        return await may(client, namespace, user, "") and await may(
+            client, namespace, user, "binding"
+        )
+
+    await eventually(has_both, what="the API server knows the rights")
+
+
+async def may(client: Client, namespace: str, user: str, subresource: str) -> bool:
+    """Whether the API server lets this user create pods, or one of their subresources."""
+    pods = {"namespace": namespace, "verb": "create", "resource": "pods"}
+    spec = {"user": user, "resourceAttributes": {**pods, "subresource": subresource}}
+    kind = {"apiVersion": ACCESS_REVIEWS.api_version, "kind": ACCESS_REVIEWS.kind}
+    review: Manifest = await client.create(ACCESS_REVIEWS, {**kind, "spec": spec})
+    return bool(review["status"]["allowed"])
 
 
 async def test_nobody_forges_an_assignment(

@@ -10,6 +10,7 @@ from alnair.kube.client import STRATEGIC_MERGE, Client
 from alnair.kube.errors import Forbidden
 from alnair.kube.resources import NAMESPACES, PODS, Manifest
 from alnair.model import names
+from kit.live.scheduler_process import eventually
 
 SLICE = {names.VGPU_MEMORY: "64"}
 UNCONFINED = {"seccompProfile": {"type": "Unconfined"}}
@@ -104,6 +105,14 @@ async def test_namespaces_of_the_system_and_labelled_ones_may(
     await client.merge_patch(NAMESPACES, namespace, allowed)
     reaching = (host("/"), pod(inside=PRIVILEGED), pod(hostPID=True))
 
+    async def is_known() -> bool:
+        try:
+            await admitted(client, namespace, host("/"))
+        except Forbidden:
+            return False
+        return True
+
+    await eventually(is_known, what="policies go by the namespace's new label")
     for manifest in (*reaching, pod(SLICE, inside=UNCONFINED)):
         await admitted(client, namespace, manifest)
     for manifest in reaching:

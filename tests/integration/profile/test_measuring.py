@@ -1,10 +1,12 @@
 """Real processes, alone and beside one another."""
 
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
+from alnair.node.pairing import measuring
 from alnair.node.pairing.measuring import Times, rates, rounds
 from alnair.node.pairing.workload import Command, RunError
 from alnair.profiler.pair_speeds import summarise
@@ -13,25 +15,34 @@ TICKS = "import time\nn = 0\nwhile True:\n n += 1; print('step', n); time.sleep(
 SHORT = Times(warm_up=0.2, measured=0.8, patience=20)
 
 
+@pytest.fixture
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Measures until enough steps are seen, also where this process stands still for seconds."""
+    monkeypatch.setattr(measuring, "LONGER", 100)
+
+
 def python(program: str, pattern: str | None = None) -> Command:
     return Command((sys.executable, "-c", program), pattern)
 
 
 #: A step takes as many times 15 ms as there are programs of this kind: a GPU that takes turns. On a
-#: busy machine each takes some milliseconds more, which would count beside shorter ones.
+#: busy machine a step ends late; the next one is due by when this one should have ended.
 TURNS = """
 import os, sys, time
 from pathlib import Path
 folder, done = Path({folder!r}), 0
 (folder / str(os.getpid())).touch()
+due = time.monotonic()
 while True:
     here = [one for one in folder.iterdir() if os.path.exists("/proc/" + one.name)]
-    time.sleep(0.015 * {weight} * len(here))
+    due += 0.015 * {weight} * len(here)
+    time.sleep(max(0.0, due - time.monotonic()))
     done += 1
     print("step", done)
 """
 
 
+@pytest.mark.usefixtures("patient")
 def test_two_that_take_turns_have_half_of_their_speed_each(tmp_path: Path) -> None:
     first, second = (python(TURNS.format(folder=str(tmp_path), weight=w)) for w in (1, 3))
     found = summarise(rounds(first, second, SHORT, 3, lambda _: None))
@@ -40,6 +51,7 @@ def test_two_that_take_turns_have_half_of_their_speed_each(tmp_path: Path) -> No
     assert found.first.alone > 2 * found.second.alone
 
 
+@pytest.mark.usefixtures("patient")
 def test_the_order_alternates() -> None:
     quick = Times(warm_up=0, measured=0.3, patience=20)
     said: list[str] = []
@@ -52,9 +64,11 @@ def test_the_order_alternates() -> None:
     ]
 
 
+@pytest.mark.usefixtures("patient")
 def test_steps_are_counted_by_a_pattern() -> None:
     (rate,) = rates((python(TICKS, "^step"),), SHORT)
-    assert 5 < rate <= 50
+    # 50 at most; what is read first may be a step later than it was printed.
+    assert 5 < rate < 55
 
 
 @pytest.mark.parametrize(
@@ -73,6 +87,7 @@ def test_what_cannot_be_measured_is_said_with_what_to_do(
         rates((command,), Times(warm_up=0, measured=0.3, patience=patience))
 
 
+@pytest.mark.usefixtures("patient")
 def test_workers_of_a_workload_end_with_it(tmp_path: Path) -> None:
     launcher = f"""
 import subprocess, sys, time
@@ -86,5 +101,16 @@ while True:
 """
     rates((python(launcher),), Times(warm_up=0, measured=0.3, patience=20))
     child = int((tmp_path / "pid").read_text())
-    state = Path(f"/proc/{child}/stat")
-    assert not state.exists() or state.read_text().rpartition(")")[2].split()[0] in "ZX"
+    # It was killed, and ends as soon as it has its turn.
+    deadline = time.monotonic() + 20
+    while (state := state_of(child)) not in "ZX":
+        assert time.monotonic() < deadline, state
+        time.sleep(0.01)
+
+
+def state_of(pid: int) -> str:
+    """As the kernel calls it; X if the process is gone."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return "X"

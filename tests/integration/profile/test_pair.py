@@ -9,6 +9,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from alnair.cli import main
+from alnair.node.pairing import measuring
 
 TICKS = "import time\nn = 0\nwhile True:\n n += 1; print('step', n); time.sleep(0.01)"
 COMMAND = shlex.join([sys.executable, "-c", TICKS])
@@ -20,7 +21,11 @@ def profile(*arguments: object) -> Result:
     return CliRunner().invoke(main.build(["profile"]), words)
 
 
-def test_a_pair_is_shown_written_as_json_and_added_to_a_table(tmp_path: Path) -> None:
+def test_a_pair_is_shown_written_as_json_and_added_to_a_table(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Until enough is seen, also where this process stands still for seconds.
+    monkeypatch.setattr(measuring, "LONGER", 100)
     table = tmp_path / "pairs.json"
     more = ("--out", table, "--model", "A100", "--kinds", "a,b", "--json")
     done = profile(COMMAND, COMMAND, *QUICK, *more)

@@ -115,12 +115,12 @@ async def test_a_replay_that_was_killed_is_continued(
         "replay",
         *options,
         "--rate",
-        "30",
+        "10",
         stdout=asyncio.subprocess.DEVNULL,
         stderr=asyncio.subprocess.DEVNULL,
     )
     try:
-        await has_pods(admin, options, 30)
+        await has_pods(admin, options, 10)
     finally:
         process.kill()
         await process.wait()

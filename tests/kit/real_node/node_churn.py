@@ -109,7 +109,8 @@ class NodeChurn:
                 if len(self._there) < ALIVE:
                     await self._come()
                 elif self._chance.random() < 0.3:
-                    name = self._chance.choice(sorted(self._there))
+                    # Who is just being created, in place of one that was refused, is left out.
+                    name = self._chance.choice(sorted(self._there.keys() & self._seen.keys()))
                     await self._delete(name, by_force=self._chance.random() < _BY_FORCE)
             stop.set()
             await restarts  # what it ended runs again

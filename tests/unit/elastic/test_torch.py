@@ -116,6 +116,21 @@ def test_a_worker_that_leaves_lets_its_agent_end(worker: Worker) -> None:
     assert process.returncode != 0
 
 
+def test_a_worker_that_is_told_to_end_between_two_agents_begins_no_other(worker: Worker) -> None:
+    worker.program("torchrun", 'echo x >> "$FOLDER/starts"; exit 1')
+    worker.program("sleep", 'kill -TERM "$PPID"')
+    code, said = worker.run(1)
+    assert code == 143
+    assert said.count("the first worker is away") == 1
+    assert (worker.folder / "starts").read_text() == "x\n"
+
+
+def test_a_worker_that_is_told_to_end_as_its_agent_begins_lets_it_end(worker: Worker) -> None:
+    worker.answers(False, 'kill -TERM "$PPID"; while :; do :; done')
+    code, _ = worker.run(1)
+    assert code == 143
+
+
 class Agent:
     """The agent in Python, with a stand-in for PyTorch that does as it is told.
 

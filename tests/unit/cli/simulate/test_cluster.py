@@ -3,7 +3,7 @@
 import os
 import signal
 import subprocess
-import time
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -48,8 +48,35 @@ def untimed(history: History) -> History:
     return msgspec.structs.replace(history, decision_seconds=0.0)
 
 
-def keeping(path: Path) -> tuple[str, ...]:
-    return "--checkpoint", str(path), "--checkpoint-every", "0"
+#: Runs the command, and has this signal come once it has written a checkpoint.
+SIGNALLED = """
+import os, runpy, sys
+from alnair.sim import checkpoint
+_, number, *words = sys.argv
+save = checkpoint.save
+def and_signal(*arguments):
+    save(*arguments)
+    checkpoint.save = save
+    os.kill(os.getpid(), int(number))
+checkpoint.save = and_signal
+sys.argv = ["alnair", *words]
+runpy.run_module("alnair", run_name="__main__")
+"""
+
+
+def signalled(
+    number: signal.Signals, trace: tuple[str, ...], kept: Path
+) -> subprocess.CompletedProcess[str]:
+    """A simulation to which a signal comes when its first checkpoint is there."""
+    keeping = ("--checkpoint", str(kept), "--checkpoint-every", "0")
+    words = ["simulate", "cluster", *trace, *keeping]
+    return subprocess.run(
+        [sys.executable, "-c", SIGNALLED, str(int(number)), *words],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
 
 
 def test_all_jobs_are_simulated_and_measured(whole: tuple[Any, History]) -> None:
@@ -93,16 +120,7 @@ def test_what_was_killed_goes_on_as_if_nothing_had_been(
     trace: tuple[str, ...], whole: tuple[Any, History], tmp_path: Path
 ) -> None:
     kept, path = tmp_path / "kept.sim", tmp_path / "history.gz"
-    process = subprocess.Popen(
-        [*COMMAND, "simulate", "cluster", *trace, *keeping(kept)],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    while not kept.exists():
-        assert process.poll() is None
-        time.sleep(0.01)
-    process.kill()
-    process.wait(10)
+    assert signalled(signal.SIGKILL, trace, kept).returncode == -signal.SIGKILL
     before = checkpoint.load(kept).progress
     assert 0 < before.finished < JOBS
     done = alnair("simulate", "cluster", "--resume", kept, "--json", "--history", path)
@@ -113,19 +131,9 @@ def test_what_was_killed_goes_on_as_if_nothing_had_been(
 
 def test_an_interrupt_leaves_a_checkpoint(trace: tuple[str, ...], tmp_path: Path) -> None:
     kept = tmp_path / "kept.sim"
-    process = subprocess.Popen(
-        [*COMMAND, "simulate", "cluster", *trace, *keeping(kept)],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    while not kept.exists():
-        assert process.poll() is None
-        time.sleep(0.01)
-    process.send_signal(signal.SIGINT)
-    _, said = process.communicate(timeout=30)
-    assert process.returncode == 130, said
-    assert f"go on with --resume {kept}" in said
+    done = signalled(signal.SIGINT, trace, kept)
+    assert done.returncode == 130, done.stderr
+    assert f"go on with --resume {kept}" in done.stderr
     refused = alnair("simulate", "cluster", "--resume", kept, "--seed", 3)
     assert refused.returncode == 2
     assert "--seed" in refused.stderr

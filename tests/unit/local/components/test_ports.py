@@ -80,6 +80,20 @@ def test_a_port_that_a_killed_process_still_holds_is_waited_for() -> None:
     assert found == {"kube-apiserver": 20001}
 
 
+def test_an_api_server_that_began_to_listen_meanwhile_keeps_its_port() -> None:
+    found = ports.choose(
+        FOLDER,
+        ["kube-apiserver"],
+        {"kube-apiserver": 20001},
+        api_port=None,
+        ours={},
+        free=lambda _: False,
+        listens=lambda port: port == 20001,
+        patience=0,
+    )
+    assert found == {"kube-apiserver": 20001}
+
+
 def test_a_chosen_port_replaces_the_remembered_and_the_running_one() -> None:
     running = {"kube-apiserver": 20001}
     found = choose(running, used=frozenset({20001}), ours=running, api_port=6443)

@@ -71,7 +71,9 @@ async def test_a_process_that_ignores_the_signal_is_killed_at_the_deadline(folde
         "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print(1, flush=True)"
     )
     started = spawn(folder, sys.executable, "-c", f"{deaf}; time.sleep(60)")
-    await until(lambda: bool((folder / "one.log").read_text()))
+    log = folder / "one.log"
+    # The process opens it, after `spawn` has returned perhaps.
+    await until(lambda: log.exists() and bool(log.read_text()))
     await processes.stop([started], signal.SIGTERM, 0.2)
     assert not processes.is_alive(started)
 
@@ -87,7 +89,7 @@ def test_a_program_that_is_not_there_says_so_in_its_log(folder: Path) -> None:
     spawn_result = processes.spawn(
         folder, "one", [str(folder / "none")], "d", folder / "one.log", os.environ
     )
-    assert spawn_result is None or psutil.wait_procs([spawn_result], timeout=5)[1] == []
+    assert spawn_result is None or psutil.wait_procs([spawn_result], timeout=20)[1] == []
     assert "not found" in processes.last_words(folder / "one.log")
 
 
@@ -126,6 +128,7 @@ async def test_a_process_that_is_started_by_another_command_is_found_by_its_mark
     enter = ("env", "ENTERED=1")
     found = processes.spawn(folder, "in", SLEEP, "d", folder / "one.log", os.environ, enter)
     assert found is not None
+    await until(lambda: bool(found.environ()))  # it may be in the middle of an exec
     assert found.environ()["ENTERED"] == "1"
     await processes.stop([found], signal.SIGKILL, 5)
 
@@ -153,7 +156,23 @@ def test_a_process_whose_marks_cannot_be_read_for_a_moment_has_not_ended(
     )
     assert found is not None
     found.kill()
+    wait = 'pid=$("$@"); while grep -qs "^State:.[^Z]" /proc/$pid/status; do sleep 0.01; done'
+    after_its_end = ["/bin/sh", "-c", wait, "sh"]
     ended = processes.spawn(
-        tmp_path, "kwok", ["true"], "d", tmp_path / "log", os.environ, enter=["env"]
+        tmp_path, "kwok", ["true"], "d", tmp_path / "log", os.environ, enter=after_its_end
     )
     assert ended is None
+
+
+async def test_a_process_in_the_middle_of_an_exec_is_found(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started = spawn(folder)
+    real, looks = processes._environment, [b"", b"", b""]
+
+    def environment(pid: int) -> bytes:
+        return looks.pop() if pid == started.pid and looks else real(pid)
+
+    monkeypatch.setattr(processes, "_environment", environment)
+    assert [one.pid for one in processes.find(folder)] == [started.pid]
+    await processes.stop([started], signal.SIGKILL, 5)

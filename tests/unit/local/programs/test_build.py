@@ -165,7 +165,7 @@ def test_what_a_killed_build_left_is_ended_and_removed(
     litter.mkdir(parents=True)
     build.build(go, ETCD_MODULE, environ, Progress())
     assert not litter.exists()
-    for _ in range(100):
+    for _ in range(2000):
         if left_running.status() == psutil.STATUS_ZOMBIE:
             break
         time.sleep(0.01)

@@ -21,7 +21,8 @@ def node() -> Iterator[subprocess.Popen[bytes]]:
     """A process with namespaces of its own, whose child is PID 1 in them."""
     command = [*UNSHARE, "--kill-child=SIGKILL", "sleep", "60"]
     with subprocess.Popen(command) as outer:
-        while not inhabitants.of_node(_children(outer.pid)).names:
+        # Before it is `sleep`, it has not yet asked to end with its parent.
+        while [_name(child) for child in _children(outer.pid)] != ["sleep"]:
             assert outer.poll() is None, "namespaces can be made"
             time.sleep(0.01)
         yield outer
@@ -30,6 +31,10 @@ def node() -> Iterator[subprocess.Popen[bytes]]:
 
 def _children(pid: int) -> list[int]:
     return [int(one) for one in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def _name(pid: int) -> str:
+    return Path(f"/proc/{pid}/comm").read_text().strip()
 
 
 async def test_all_who_share_a_namespace_with_pid_1_are_found_until_they_are_gone(

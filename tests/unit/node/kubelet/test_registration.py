@@ -89,10 +89,10 @@ async def test_a_kubelet_that_restarts_is_told_again(
 async def test_a_socket_that_was_removed_is_made_anew(
     kubelet: Kubelet, servers: list[PluginServer], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # The old stream's end may disconnect the new plugin, which is registered once more then.
-    monkeypatch.setattr(registration, "_UNWATCHED", 0.1)
     await kubelet.start()
     await kubelet.registered(ONE, TWO)
+    # The old stream's end may disconnect the new plugin, which is registered once more then.
+    monkeypatch.setattr(registration, "_UNWATCHED", 0.1)
     first = kubelet.endpoints[ONE]
     (kubelet.plugins / "alnair-test-one.sock").unlink()
     await kubelet.until(lambda: kubelet.endpoints[ONE] is not first)
@@ -103,9 +103,9 @@ async def test_a_socket_that_was_removed_is_made_anew(
 async def test_a_plugin_that_the_kubelet_does_not_watch_is_registered_again(
     kubelet: Kubelet, servers: list[PluginServer], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(registration, "_UNWATCHED", 0.1)
     await kubelet.start()
     await kubelet.registered(ONE, TWO)
+    monkeypatch.setattr(registration, "_UNWATCHED", 0.1)
     first = kubelet.endpoints[ONE]
     await first.channel.close()
     await kubelet.until(lambda: kubelet.endpoints[ONE] is not first)
@@ -242,10 +242,10 @@ async def test_a_plugin_that_comes_after_ours_is_warned_of_and_not_cut_off(
 async def test_it_ends_when_the_kubelet_hangs_up_in_the_moment_of_the_end(tmp_path: Path) -> None:
     registrations = Registrations(tmp_path, [])
     task = asyncio.create_task(registrations.run())
-    await asyncio.wait_for(registrations.looked.wait(), 5)
+    await asyncio.wait_for(registrations.looked.wait(), 30)
     await asyncio.sleep(0)
     registrations._hung_up.set()
     await asyncio.sleep(0)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
-        await asyncio.wait_for(task, 5)
+        await asyncio.wait_for(task, 30)

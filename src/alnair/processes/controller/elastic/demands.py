@@ -101,6 +101,10 @@ class Demands:
         """Note that a job changed; returns whether somebody waits for the next plan for it."""
         self._changed[key] = None
         job, known = self._cache.jobs.get(key), self._asking.get(key)
+        if job is None or (known is not None and known.uid != job.uid):
+            # Until the next plan, another job of its name would have what was given to it.
+            self._leave_out(key)
+            self._unreadable.discard(key)
         if job is None or not takes_part(job) or self._is_refused(key, job):
             return False
         return known is None or (known.uid, known.generation) != (job.uid, job.generation)

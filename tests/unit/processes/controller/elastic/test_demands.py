@@ -120,3 +120,19 @@ def test_a_job_of_which_the_api_server_takes_nothing_needs_no_room() -> None:
     cache._sets[key]["set:a-workers"] = workers
     demands.mark(key)
     assert [found for found, _ in demands.now()] == [key]
+
+
+def test_a_job_that_is_made_anew_under_its_name_has_not_what_the_former_one_was_given() -> None:
+    cache, demands = known(training_jobs.torch("a", 8))
+    [(key, job)] = cache.jobs.items()
+    demands.now()
+    assert demands.resize(key, 8, None)
+    cache.jobs[key] = msgspec.structs.replace(job, uid="another")
+    assert demands.mark(key), "it waits for a plan"
+    assert demands.size(key) is None
+    assert not demands.resize(key, 8, None), "of a plan that was begun before"
+    demands.now()
+    demands.resize(key, 3, None)
+    del cache.jobs[key]
+    demands.mark(key)
+    assert demands.size(key) is None
