@@ -1,6 +1,7 @@
 """The history that an installed controller keeps, in each kind of database, asked from outside."""
 
 import asyncio
+import contextlib
 import signal
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
@@ -147,5 +148,10 @@ def volume() -> Manifest:
 def in_node(installed: Installed, argument: str) -> psutil.Process:
     """The one process of the node's pods that has this argument."""
     first = psutil.Process(node_shell.pid(installed.cluster.layout.folder))
-    (found,) = (one for one in first.children(recursive=True) if argument in one.cmdline())
-    return found
+    found = []
+    for one in first.children(recursive=True):
+        with contextlib.suppress(psutil.NoSuchProcess):  # others come and go
+            if argument in one.cmdline():
+                found.append(one)
+    (process,) = found
+    return process

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 import signal
 import time
 from collections.abc import Iterable
@@ -234,10 +235,13 @@ async def test_calls_on_a_whole_gpu_are_counted_where_the_pod_asks_for_it(
 def folders(cluster: LocalCluster, uid: str) -> list[Path]:
     """A pod's group in every hierarchy, as the machine has them."""
     root = cgroup_name(cluster.layout)
+    # Groups of other pods go meanwhile, which Path.glob takes for an error.
     return [
-        found
+        Path(inside, name)
         for hierarchy in cgroups.hierarchies()
-        for found in (hierarchy / root).glob(f"kubepods/**/pod{uid}")
+        for inside, below, _ in os.walk(hierarchy / root / "kubepods")
+        for name in below
+        if name == f"pod{uid}"
     ]
 
 
