@@ -93,6 +93,40 @@ async def test_a_restart_measures_nothing_and_a_new_driver_or_model_does(
     assert len(probes) == 9
 
 
+async def test_a_stop_counts_while_the_measurement_of_a_former_driver_is_being_ended(
+    server: VgpuServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    began, ending = asyncio.Event(), asyncio.Event()
+
+    async def measured(uuid: str, _: float) -> Measured:
+        began.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ending.set()
+            await asyncio.sleep(0.01)  # the probe's process is killed, and waited for
+        return Measured(MIB)
+
+    class Driver:
+        opened, gpus, version = 1, (gpu(1),), "1.0"
+        changed = asyncio.Event()
+
+        async def reopened(self, opened: int) -> None:
+            while self.opened <= opened:
+                await self.changed.wait()
+
+    monkeypatch.setattr(context_costs, "probe", measured)
+    driver: Any = Driver()
+    following = asyncio.create_task(ContextCosts(server).follow(driver))
+    await began.wait()
+    driver.opened, driver.version = 2, "2.0"
+    driver.changed.set()
+    await ending.wait()
+    following.cancel()
+    await asyncio.wait((following,), timeout=10)
+    assert following.cancelled()
+
+
 @pytest.mark.parametrize("content", [b"", b'{"version":1,"costs":[{}]}', b'{"version":2}', b"\0"])
 async def test_a_file_that_cannot_be_read_is_measured_anew(
     server: VgpuServer, probes: list[str], content: bytes
