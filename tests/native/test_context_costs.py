@@ -214,23 +214,32 @@ async def test_the_figure_is_what_the_driver_charges(
 
 
 @pytest.mark.parametrize(
-    ("faults", "problem"),
+    ("faults", "patience", "problem"),
     [
-        ("slow_context_ms=60000", "longer than 1.5 s"),
-        ("kill=cuDevicePrimaryCtxRetain:1", "ended the process (exit -9)"),
-        ("fail=cuDevicePrimaryCtxRetain:1:2", "cuDevicePrimaryCtxRetain failed with CUresult 2"),
+        ("slow_context_ms=60000", 1.5, "longer than 1.5 s"),
+        ("kill=cuDevicePrimaryCtxRetain:1", 30.0, "ended the process (exit -9)"),
+        (
+            "fail=cuDevicePrimaryCtxRetain:1:2",
+            30.0,
+            "cuDevicePrimaryCtxRetain failed with CUresult 2",
+        ),
     ],
 )
 async def test_a_driver_that_hangs_crashes_or_refuses_leaves_the_default(
-    server: VgpuServer, monkeypatch: pytest.MonkeyPatch, faults: str, problem: str
+    server: VgpuServer,
+    monkeypatch: pytest.MonkeyPatch,
+    faults: str,
+    patience: float,
+    problem: str,
 ) -> None:
     with machine("t4", monkeypatch, faults=faults) as fake:
         uuid = f"GPU-{fake.uuid()}"
-        costs = ContextCosts(server, (NvmlGpu(0, uuid, "T", 1 << 34),), "1.0", patience_s=1.5)
+        gpus = (NvmlGpu(0, uuid, "T", 1 << 34),)
+        costs = ContextCosts(server, gpus, "1.0", patience_s=patience)
         task = asyncio.create_task(costs.run())
         began = time.monotonic()
         while costs.problems.get(uuid, "not measured yet") == "not measured yet":
-            assert time.monotonic() - began < 20
+            assert time.monotonic() - began < 60
             await asyncio.sleep(0.05)
         assert problem in costs.problems[uuid]
         assert costs.known == {}
