@@ -254,7 +254,7 @@ async def test_metrics_of_the_agent_are_read_from_a_pod(client: Client, pods: Re
     address = next(a["address"] for a in node["status"]["addresses"] if a["type"] == "InternalIP")
     ask = (
         "import urllib.request as u\n"
-        f"print(u.urlopen('http://{address}:{AGENT_PORT}/metrics', timeout=10).read().decode())"
+        f"print(u.urlopen('http://{address}:{AGENT_PORT}/metrics', timeout=60).read().decode())"
     )
     await pods.create(pod("prometheus", python(ask)))
     lines = (await pods.ended("prometheus")).splitlines()
