@@ -39,7 +39,8 @@ def short_folder() -> Iterator[Path]:
     try:
         yield Path(folder)
     finally:
-        shutil.rmtree(folder)
+        # Servers that have just ended remove their sockets at their leisure.
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 @dataclass
@@ -129,8 +130,9 @@ class Kubelet:
         self.plugins.mkdir(parents=True, exist_ok=True)
         self.resources.parent.mkdir(exist_ok=True)
         for path in self.plugins.iterdir():
-            if stat.S_ISSOCK(path.stat().st_mode):
-                path.unlink()
+            with contextlib.suppress(FileNotFoundError):  # an agent comes and goes meanwhile
+                if stat.S_ISSOCK(path.stat().st_mode):
+                    path.unlink()
         register = _unary(self._register, api.RegisterRequest)
         listed = _unary(self._list, resources_api.ListPodResourcesRequest)
         await self._serve(
@@ -143,7 +145,7 @@ class Kubelet:
         servers, self._servers = self._servers, []
         for task in self._tasks - {asyncio.current_task()}:
             task.cancel()
-        for endpoint in self.endpoints.values():
+        for endpoint in tuple(self.endpoints.values()):  # another may come meanwhile
             await endpoint.channel.close()
         for server in servers:
             await server.stop(None)

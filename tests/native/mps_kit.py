@@ -63,7 +63,7 @@ def faults(folder: Path, words: str) -> None:
 
 
 async def ask(folder: Path, question: str) -> str:
-    control = Control(STAND_IN, {"CUDA_MPS_PIPE_DIRECTORY": str(folder / "pipe")}, answer_s=5.0)
+    control = Control(STAND_IN, {"CUDA_MPS_PIPE_DIRECTORY": str(folder / "pipe")}, answer_s=60.0)
     return await control.ask(question)
 
 

@@ -116,7 +116,8 @@ def daemon() -> int:
 def serve(state: Daemon, peer: socket.socket) -> None:
     while fault("hang"):
         time.sleep(0.02)
-    with peer.makefile("rw") as lines, contextlib.suppress(OSError):
+    # Who asked may be gone by now, which is noticed once more when the file is closed.
+    with contextlib.suppress(OSError), peer.makefile("rw") as lines:
         for line in commands(lines):
             try:
                 lines.write(f"0 {state.answer(line)}".replace("\n", "\v") + "\n")

@@ -129,43 +129,53 @@ def test_how_a_program_ended_is_told_although_the_agent_is_gone(
     assert "alnair agent container remove run-" in said
 
 
-def groups() -> set[Path]:
-    """The control groups of programs that were run."""
-    return set(Path("/sys/fs/cgroup").glob("**/alnair-run-*"))
+def groups(of: subprocess.Popen[str]) -> set[Path]:
+    """The control groups of a program that was run, and of no other test's."""
+    # Groups of others come and go meanwhile, which Path.glob takes for an error.
+    return {
+        Path(inside, name)
+        for inside, below, _ in os.walk("/sys/fs/cgroup")
+        for name in below
+        if name.startswith(f"alnair-run-{of.pid}-")
+    }
 
 
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGHUP])
 def test_what_ends_it_ends_its_program_and_leaves_no_group(
     agent: Agent, tmp_path: Path, how: signal.Signals
 ) -> None:
-    before = groups()
-    # The program has a word in it: it is asked to end, and not killed.
-    script = f"trap 'exit 5' {how.name[3:]}; echo began; while :; do sleep 0.02; done"
-    program = run(tmp_path, "--memory", 64, "--", "-c", script, program="/bin/sh")
+    # The program has a word in it: it is asked to end, and not killed. It has no children, which
+    # might outlive it for longer than its group is waited for.
+    script = (
+        f"import signal, sys; signal.signal({how:d}, lambda *_: sys.exit(5));"
+        " print('began', flush=True)\nwhile True: signal.pause()"
+    )
+    program = run(tmp_path, "--memory", 64, "--", "-c", script, program=sys.executable)
     assert program.stdout
     assert program.stdout.readline() == "began\n"
-    assert groups() - before
+    assert groups(program)
     program.send_signal(how)
     program.communicate()
     assert program.returncode == 5
-    assert not groups() - before
+    assert not groups(program)
     assert containers(tmp_path) == []
 
 
 def test_what_a_killed_run_left_goes_with_the_next_one(agent: Agent, tmp_path: Path) -> None:
-    before = groups()
     killed = run(tmp_path, "--memory", 64, "--", "-c", "echo began; read x", program="/bin/sh")
     assert killed.stdout
     assert killed.stdout.readline() == "began\n"
     killed.kill()
     killed.communicate()  # its input ends, and so does the program
-    (left,) = groups() - before
+    (left,) = groups(killed)
     wait(lambda: not (left / "cgroup.procs").read_text())
     run(tmp_path, "--memory", 64, "--", "-c", "", program="/bin/sh").communicate()
-    assert left in groups(), "it is young: its maker may be in another pid namespace"
+    assert left.exists(), "it is young: its maker may be in another pid namespace"
     os.utime(left, (0, 0))
-    run(tmp_path, "--memory", 64, "--", "-c", "", program="/bin/sh").communicate()
-    assert not groups() - before
+    last = run(tmp_path, "--memory", 64, "--", "-c", "", program="/bin/sh")
+    last.communicate()
+    assert not groups(killed)
+    assert not groups(last)
     assert containers(tmp_path) == []
 
 

@@ -5,6 +5,7 @@ and contexts that take turns every 2 ms. benchmarks/vgpu_accuracy.py measures th
 """
 
 import os
+import statistics
 
 import pytest
 
@@ -226,8 +227,13 @@ def test_inference_beside_training_keeps_its_share_and_its_latency() -> None:
 
 
 def test_the_shipped_library_keeps_a_limit_in_wall_time() -> None:
-    (got,) = shares(Tenant(FIVE, 50), seconds=4, clock="wall", serves=False)
-    assert got == pytest.approx(50, abs=6)
+    with Shares([Tenant(FIVE, 50)], 4, clock="wall", serves=False) as case:
+        run = case.run()
+    halves = [0.5 + at / 2 for at in range(7)]
+    # Not the mean: in some of them this machine may stand still, and the tenant with it.
+    seen = [at for at in halves if sum(at <= time < at + 0.5 for time in run.times) > 1]
+    windows = [100 * run.share(0, at, at + 0.5) for at in seen]
+    assert statistics.median(windows) == pytest.approx(50, abs=6), windows
 
 
 def test_the_fake_switches_and_times_as_costly_as_a_gpu() -> None:

@@ -1,5 +1,6 @@
 """What the fake GPU counts, as the real nvidia-ml-py reads it: energy, links, samples, GPM."""
 
+import contextlib
 import sys
 import threading
 import time
@@ -115,13 +116,16 @@ def test_what_a_gpu_lacks_says_so_in_its_own_value() -> None:
 def test_samples_come_once_and_oldest_first(nvml: ModuleType, hold: Callable[..., int]) -> None:
     handle = nvml.nvmlDeviceGetHandleByIndex(0)
     hold(1, "ns_5000000")
-    time.sleep(1.0)
-    kind, samples = nvml.nvmlDeviceGetSamples(handle, nvml.NVML_GPU_UTILIZATION_SAMPLES, 0)
+    for _ in range(10):  # where this machine stands still, so do the kernels
+        time.sleep(1.0)
+        kind, samples = nvml.nvmlDeviceGetSamples(handle, nvml.NVML_GPU_UTILIZATION_SAMPLES, 0)
+        if max(sample.sampleValue.uiVal for sample in samples) > 50:
+            break
     stamps = [sample.timeStamp for sample in samples]
     assert kind == nvml.NVML_VALUE_TYPE_UNSIGNED_INT
     assert stamps == sorted(set(stamps))
     assert max(sample.sampleValue.uiVal for sample in samples) > 50
-    assert abs(stamps[-1] / 1e6 - time.time()) < 2
+    assert abs(stamps[-1] / 1e6 - time.time()) < 60, "of this clock, and no other"
     assert raised(
         nvml.NVML_ERROR_NOT_FOUND,
         lambda: nvml.nvmlDeviceGetSamples(
@@ -175,7 +179,11 @@ def test_drivers_that_were_seen_to_err_can_be_had(
 ) -> None:
     handle = nvml.nvmlDeviceGetHandleByIndex(0)
     pid = hold(1, "ns_5000000")
-    time.sleep(0.5)
+    for _ in range(100):  # until it has worked
+        time.sleep(0.1)
+        with contextlib.suppress(nvml.NVMLError):
+            if any(row.smUtil for row in nvml.nvmlDeviceGetProcessUtilization(handle, 0)):
+                break
     future = time.time_ns() // 1000 + 10_000_000
     fake.fault("nvml_util_none=1")
     with pytest.raises(nvml.NVMLError) as nothing:

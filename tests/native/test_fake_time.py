@@ -265,7 +265,7 @@ def test_virtual_minutes_take_seconds() -> None:
         began = time.monotonic()
         script(fake, "stream s; launch s ns_1000000 300000; sync s")
         assert fake.work_ns() == 300_000_000_000
-        assert time.monotonic() - began < 20
+        assert time.monotonic() - began < 100
 
 
 def test_a_thread_of_the_test_takes_part_in_virtual_time(quiet: Fake) -> None:
@@ -348,7 +348,7 @@ def test_kernels_take_real_time_and_no_cpu() -> None:
             "record b s; sync s; elapsed a b"
         )  # fmt: skip
         assert time.monotonic() - began >= 1
-        assert 1_000_000 <= float(lines[0]) < 3_000_000
+        assert 1_000_000 <= float(lines[0]) < 30_000_000, "longer where this machine stood still"
         assert resource_seconds() - cpu < 0.5
 
 

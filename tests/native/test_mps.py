@@ -205,7 +205,7 @@ async def test_a_stop_counts_even_if_an_answer_comes_at_that_moment(
             return answer
 
         monkeypatch.setattr(asyncio.subprocess.Process, "communicate", stopped)
-        await until(task.done, 10)
+        await until(task.done)
     assert daemon.health.state is MpsState.STOPPED
 
 

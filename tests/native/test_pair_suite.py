@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from alnair.cli import main
 from alnair.model.pair_rates import MPS, TIME_SLICED
-from alnair.node.pairing import suite
+from alnair.node.pairing import measuring, suite
 from alnair.node.pairing.measuring import Times, rates
 from alnair.node.pairing.modes import sharing
 from alnair.node.pairing.workload import Command
@@ -18,7 +18,12 @@ from alnair.traces.pair_tables import load
 from native.fake import Fake
 from native.server_kit import Group
 
-SHORT = Times(warm_up=0.2, measured=0.6, patience=20)
+SHORT = Times(warm_up=0.2, measured=0.6, patience=120)
+
+
+@pytest.fixture(autouse=True)
+def _who_stands_still_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(measuring, "LONGER", 100)
 
 
 def command(fake: Fake, kind: str, mode: str = TIME_SLICED) -> Command:

@@ -1,5 +1,6 @@
 """Memory beyond the slice from the host: where it is allowed, as much as is allowed, and there."""
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -260,12 +261,14 @@ def test_processes_that_race_stay_within_both() -> None:
     program = build.client("memory_race", "-l:libcuda.so.1")
     with tenant(share=64 * MIB, fill=ROOM - 2 * CONTEXT - 64 * MIB) as one:
         its = {**one.fake.environment(), **one.container.environment()}
-        racers = [build.start(program, 0.5, seed, environment=its) for seed in range(2)]
-        most = 0
-        while any(racer.poll() is None for racer in racers):
-            most = max(most, one.fake.managed_host())
-        for racer in racers:
-            out, err = racer.communicate(timeout=60)
-            assert not racer.returncode, out + err
+        most, until = 0, time.monotonic() + 60
+        # Once more where this process stood still as long as they raced, and saw nothing of it.
+        while not most and time.monotonic() < until:
+            racers = [build.start(program, 0.5, seed, environment=its) for seed in range(2)]
+            while any(racer.poll() is None for racer in racers):
+                most = max(most, one.fake.managed_host())
+            for racer in racers:
+                out, err = racer.communicate(timeout=60)
+                assert not racer.returncode, out + err
         assert 0 < most <= 64 * MIB
         assert one.fake.managed_host() == 0

@@ -4,6 +4,7 @@ A note for each pass is kept in the cache folder, which fresh clones on this mac
 is a digest of the sources, of the tests and of the compiler.
 """
 
+import contextlib
 import datetime as dt
 import hashlib
 import os
@@ -41,8 +42,9 @@ class Passes:
         """It has passed."""
         self._folder.mkdir(parents=True, exist_ok=True)
         for old in self._folder.iterdir():
-            if time.time() - old.stat().st_mtime > KEPT:
-                old.unlink(missing_ok=True)
+            with contextlib.suppress(FileNotFoundError):  # another clone was first
+                if time.time() - old.stat().st_mtime > KEPT:
+                    old.unlink()
         fresh = self._note.with_name(f"{self._note.name}.{os.getpid()}")
         fresh.write_text(f"{dt.datetime.now(dt.UTC).date().isoformat()}\n")
         fresh.rename(self._note)

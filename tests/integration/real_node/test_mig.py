@@ -21,7 +21,7 @@ SMALL, LARGE = names.MIG_PREFIX + "1g.10gb", names.MIG_PREFIX + "2g.20gb"
 CUT = """
 import ctypes, errno, os, pathlib, stat, sys, time
 library, gpu, layout = sys.argv[1:]
-for _ in range(100):  # containers of pods that were deleted end a moment later
+for _ in range(600):  # containers of pods that were deleted end a moment later
     result = ctypes.CDLL(library).fakegpu_mig(int(gpu), layout.encode() or None)
     if result != -errno.EBUSY:
         break
@@ -128,4 +128,6 @@ async def test_mig_devices_are_given_whole_and_the_gpu_is_never_sliced(
     assert reports(await pods.log("works"))[-1]["total_mib"] == mib
     found = await pods.get("works")
     assert found["status"]["phase"] == "Running"
-    assert not [one for one in await pods.events(found) if one["type"] == "Warning"]
+    warnings = [one for one in await pods.events(found) if one["type"] == "Warning"]
+    # The scheduler may have seen the pod before it heard of the GPU that was cut up.
+    assert not [one for one in warnings if one["reason"] != "FailedScheduling"]

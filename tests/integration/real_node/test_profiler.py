@@ -2,9 +2,11 @@
 
 import asyncio
 import json
+import os
 import signal
 import time
 from collections.abc import Iterable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -112,12 +114,16 @@ def mean(series: PodSeries, metric: str, begin: float, end: float) -> float:
 
 
 def within(series: PodSeries, metric: str, begin: float, end: float) -> list[float]:
+    return list(by_time(series, metric, begin, end).values())
+
+
+def by_time(series: PodSeries, metric: str, begin: float, end: float) -> dict[float, float]:
     columns: Iterable[float | None] = series.metrics.get(metric, [])
-    return [
-        value
+    return {
+        at: value
         for at, value in zip(series.times, columns, strict=False)
         if value is not None and begin + 1 <= at <= end
-    ]
+    }
 
 
 async def test_two_pods_of_one_gpu_are_told_apart(agent: AgentPages, pods: RealPods) -> None:
@@ -145,9 +151,12 @@ async def test_two_pods_of_one_gpu_are_told_apart(agent: AgentPages, pods: RealP
         found = [await agent.series(one) for one in made]
         said = [mean(one, usage.GPU_UTIL, last - seconds, last) for one in found]
         seen[:] = [truth, said]
-        every = [within(one, usage.GPU_UTIL, last - seconds, last) for one in found]
-        sums = [sum(pair) for pair in zip(*every, strict=False)]
-        assert max(sums) <= 100.01, sums
+        one, other = (by_time(each, usage.GPU_UTIL, last - seconds, last) for each in found)
+        # Of a busy machine's seconds one of the two may lack some.
+        sums = [one[at] + other[at] for at in one.keys() & other.keys()]
+        assert all(both <= 100.01 for both in sums), sums
+        if not sums:
+            return False
         return all(abs(100 * a - b) <= 3 for a, b in zip(truth, said, strict=True))
 
     try:
@@ -190,7 +199,9 @@ async def test_a_pod_with_a_whole_gpu_is_measured_and_shows_0_when_it_stops(
     print("truth and said:", truth, measured, series.metrics[usage.GPU_UTIL])
     assert measured == pytest.approx(truth, abs=3)
     assert set((await after())[2:]) == {0.0}, "an idle pod shows 0 after two looks"
-    idle = within(series, usage.GPU_UTIL, said["ended"] + 1, said["ended"] + 60)
+    looks = by_time(series, usage.GPU_UTIL, said["ended"] - 5, said["ended"] + 60)
+    # A look tells of all since the one before, and a busy machine may have held that up.
+    idle = [now for (at, _), (_, now) in pairwise(looks.items()) if at >= said["ended"] + 1]
     assert idle
     assert set(idle) == {0.0}, "an idle pod shows 0 within 2 s"
     memory = series.metrics[usage.GPU_MEMORY_MIB][-1]
@@ -234,10 +245,13 @@ async def test_calls_on_a_whole_gpu_are_counted_where_the_pod_asks_for_it(
 def folders(cluster: LocalCluster, uid: str) -> list[Path]:
     """A pod's group in every hierarchy, as the machine has them."""
     root = cgroup_name(cluster.layout)
+    # Groups of other pods go meanwhile, which Path.glob takes for an error.
     return [
-        found
+        Path(inside, name)
         for hierarchy in cgroups.hierarchies()
-        for found in (hierarchy / root).glob(f"kubepods/**/pod{uid}")
+        for inside, below, _ in os.walk(hierarchy / root / "kubepods")
+        for name in below
+        if name == f"pod{uid}"
     ]
 
 
@@ -304,8 +318,14 @@ async def test_processor_memory_and_disk_are_what_the_kernel_counted(
     assert used >= 5
     # And the kubelet's page says the same, once it was made anew; to whom it may.
     await kubelet.sign_up(client)
-    problem, _ = await kubelet.of(uid)
-    assert "403 Forbidden: give the agent's account the right get on nodes/metrics" in problem
+    refusal = "403 Forbidden: give the agent's account the right get on nodes/metrics"
+
+    async def is_refused() -> bool:  # who asks gives a busy kubelet 5 s
+        problem, containers = await kubelet.of(uid)
+        assert not containers
+        return refusal in problem
+
+    await until(is_refused, refusal)
     await kubelet.sign_up(client, RIGHT)
 
     async def tells_the_same() -> bool:
@@ -367,10 +387,17 @@ async def test_a_deleted_pods_figures_wait_in_the_outbox_and_its_series_end(
     found = await pods.start(pod("leaves", program))
     uid = found["metadata"]["uid"]
 
-    async def is_seen() -> bool:
-        return any(one.uid == uid for one in (await agent.usage()).running)
+    async def is_measured() -> bool:
+        return any(
+            one.uid == uid
+            and one.gpus
+            and list(one.containers) == ["main"]
+            and {usage.GPU_UTIL, usage.MEMORY_MIB} <= one.metrics.keys()
+            and one.metrics[usage.MEMORY_MIB].max > 5
+            for one in (await agent.usage()).running
+        )
 
-    await until(is_seen, "the pod is in the books")
+    await until(is_measured, "the pod is in the books, with all that is asked for below")
     before = (await agent.usage()).last
     await pods.delete("leaves")
     kept: list[PodUsage] = []
@@ -417,7 +444,8 @@ async def test_a_killed_kubelet_and_containerd_change_no_figures(
     await asyncio.sleep(3)
     ended = time.time()
     counting.cancel()
-    logs = [await pods.log(one["metadata"]["name"]) for one in made]
+    # A kubelet that has just come knows no logs yet.
+    logs = [await pods.says(one["metadata"]["name"], "}") for one in made]
     _, truth = shares(logs, after=began)
     for found, part in zip(made, truth, strict=True):
         series = await agent.series(found)
@@ -455,7 +483,8 @@ async def test_a_pod_from_a_file_has_its_own_figures(
 
         async def is_measured() -> bool:
             running = [one for one in (await agent.usage()).running if one.pod == name]
-            return bool(running) and running[0].metrics[usage.MEMORY_MIB].max > 100
+            memory = running[0].metrics.get(usage.MEMORY_MIB) if running else None
+            return memory is not None and memory.max > 100
 
         await until(is_measured, "the pod is in the books")
         hash_ = found["metadata"]["annotations"]["kubernetes.io/config.hash"]

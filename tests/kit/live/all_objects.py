@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 from alnair.kube.client import Client
+from alnair.kube.errors import NotFound
 
 #: What comes and goes by itself.
 _RESTLESS = {"Event", "Lease", "ReplicaSet", "ControllerRevision", "EndpointSlice", "Endpoints"}
@@ -13,7 +14,10 @@ async def all_objects(client: Client) -> dict[str, Any]:
     """Each object's labels, by `KIND NAMESPACE/NAME`; without those that come by themselves."""
     found: dict[str, Any] = {}
     for path in await _collections(client):
-        listed = json.loads(await client.raw("GET", path))
+        try:
+            listed = json.loads(await client.raw("GET", path))
+        except NotFound:
+            continue  # its kind went meanwhile, and all of it
         for item in listed["items"]:
             kind = listed["kind"].removesuffix("List")
             metadata = item["metadata"]
@@ -28,7 +32,10 @@ async def _collections(client: Client) -> list[str]:
     versions = ["/api/v1", *(f"/apis/{one['preferredVersion']['groupVersion']}" for one in groups)]
     paths = []
     for version in versions:
-        resources = json.loads(await client.raw("GET", version))["resources"]
+        try:
+            resources = json.loads(await client.raw("GET", version))["resources"]
+        except NotFound:
+            continue  # the list of groups is a moment older
         paths += [
             f"{version}/{one['name']}"
             for one in resources

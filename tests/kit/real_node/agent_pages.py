@@ -22,7 +22,7 @@ class AgentPages:
     async def page(self, path: str) -> str:
         ask = (
             "import sys, urllib.request as u\n"
-            "sys.stdout.write(u.urlopen(sys.argv[1], timeout=10).read().decode())"
+            "sys.stdout.write(u.urlopen(sys.argv[1], timeout=60).read().decode())"
         )
         url = f"http://{self._address}{path}"
         return await asyncio.to_thread(run_in_node, self._cluster, sys.executable, "-c", ask, url)

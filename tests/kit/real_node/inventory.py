@@ -9,7 +9,7 @@ from alnair.model import names
 from alnair.processes.agent import closing
 
 
-async def described(client: Client, seconds: float = 30) -> None:
+async def described(client: Client, seconds: float = 60) -> None:
     """Wait until the real node says what its GPUs are, and offers all that pods ask for."""
     async with asyncio.timeout(seconds):
         while True:

@@ -8,6 +8,7 @@ from alnair.local.controlplane import LocalCluster
 from alnair.local.real_node import images
 from alnair.model import names
 from alnair.node.vgpu.pages import abi
+from kit.live.real_pods import without_waits
 from kit.live.scheduler_process import eventually
 from kit.real_node import node_shell
 
@@ -54,7 +55,8 @@ def tenant(name: str, limits: dict[str, str]) -> Manifest:
 
 async def lines(client: Client, name: str) -> list[str]:
     """What a program said so far: the MiB that it has, once for each refusal."""
-    return (await client.raw("GET", PODS.item(name, "default", "log"))).decode().splitlines()
+    log = (await client.raw("GET", PODS.item(name, "default", "log"))).decode()
+    return without_waits(log).splitlines()
 
 
 async def is_held(client: Client, name: str, mib: int) -> None:
@@ -86,7 +88,10 @@ def pages(cluster: LocalCluster) -> dict[str, tuple[int, int, int]]:
     """Of each container with a slice: MiB, percent, and when a server was there last (ns)."""
     found = {}
     for path in node_shell.root(cluster.layout.folder).glob("run/alnair/agent/containers/*/limits"):
-        page = abi.Limits.from_buffer_copy(path.read_bytes())
+        try:
+            page = abi.Limits.from_buffer_copy(path.read_bytes())
+        except FileNotFoundError:
+            continue  # it was taken back meanwhile
         row = page.device[0]
         figures = row.memory_limit >> 20, row.compute_percent, page.heartbeat_ns
         found[path.parent.name] = figures

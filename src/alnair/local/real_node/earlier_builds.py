@@ -58,9 +58,17 @@ class EarlierBuilds:
             fresh.rename(self._copy)
         except OSError:  # another clone was first
             shutil.rmtree(fresh)
-        found = sorted(self._copies.iterdir(), key=lambda path: path.stat().st_mtime)
+        found = sorted(self._copies.iterdir(), key=_used)
         for old in found[:-KEPT]:
             shutil.rmtree(old, ignore_errors=True)
+
+
+def _used(copy: Path) -> float:
+    """Return when a copy was used last; before all others if another clone has just removed it."""
+    try:
+        return copy.stat().st_mtime
+    except FileNotFoundError:
+        return 0.0
 
 
 def _digest(sources: Path) -> str:

@@ -165,10 +165,12 @@ class ContextCosts:
 
 
 async def _end(task: asyncio.Task[None] | None) -> None:
+    """Cancel a task and wait for its end; who is cancelled meanwhile is."""
     if task is not None:
         task.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await task
+        await asyncio.wait((task,))
+        if not task.cancelled():
+            task.result()
 
 
 def joined(tries: Sequence[Measured]) -> Measured:

@@ -64,3 +64,15 @@ def test_the_last_few_are_kept(tmp_path: Path, source: Path) -> None:
         source.write_text(f"version {i}")
         build(source, f"build-{i}")
     assert len(list((tmp_path / "copies").iterdir())) == KEPT
+
+
+def test_a_copy_that_another_clone_removes_meanwhile_is_left_alone(
+    tmp_path: Path, source: Path
+) -> None:
+    for i in range(KEPT + 1):
+        source.write_text(f"version {i}")
+        if i == KEPT:  # listed, and not there: as one that goes after it was listed
+            (tmp_path / "copies" / "gone").symlink_to(tmp_path / "nowhere")
+        build(source, f"build-{i}")
+    builds(source, "again").fetch()
+    assert (tmp_path / "again" / "library").read_text() == source.read_text()

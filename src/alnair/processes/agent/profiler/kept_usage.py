@@ -8,6 +8,7 @@ process between two writes.
 import asyncio
 import logging
 import secrets
+import threading
 import time
 from collections.abc import Iterable
 from pathlib import Path
@@ -46,6 +47,9 @@ class KeptUsage:
     def __init__(self, folder: Path) -> None:
         self._box = UsageOutbox(folder, lambda: secrets.token_hex(8), time.time)
         self._lock = asyncio.Lock()
+        #: Held by the thread that writes: who was cancelled does not wait for it any more.
+        self._writing = threading.Lock()
+        self._is_last = False
         self._waiting: list[PodUsage] = []
         self.problem = ""
 
@@ -80,8 +84,10 @@ class KeptUsage:
         self.problem = problem
 
     def write_now(self, running: SavedAccounts) -> None:
-        """Keep them before the process ends."""
-        self._write(running)
+        """Keep them before the process ends; a write that is under way comes first."""
+        with self._writing:
+            self._put(running)
+            self._is_last = True
 
     async def page(self, after: int, running: list[PodUsage]) -> UsagePage:
         """Return what is asked for."""
@@ -116,6 +122,11 @@ class KeptUsage:
             return await asyncio.to_thread(self._box.ack, upto)
 
     def _write(self, running: SavedAccounts) -> str:
+        with self._writing:
+            # Books that are older than the last ones are not put over them.
+            return "" if self._is_last else self._put(running)
+
+    def _put(self, running: SavedAccounts) -> str:
         try:
             while self._waiting:
                 self._box.add(self._waiting[0])

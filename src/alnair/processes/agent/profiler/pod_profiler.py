@@ -8,6 +8,7 @@ and what it does is unknown meanwhile.
 import asyncio
 import logging
 import os
+import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final, Protocol
@@ -48,6 +49,8 @@ EVERY: Final = 1.0
 FRESH: Final = 3.0
 #: Seconds between saves of the books: what a kill may cost of a running pod's figures.
 SAVED_EVERY: Final = 30.0
+#: Seconds that the end waits for a reading that is under way.
+_LAST_READING: Final = 2.0
 #: Pods that have ended whose largest values are at hand, for their annotations.
 _FINALS: Final = 500
 
@@ -133,6 +136,8 @@ class PodProfiler:
         self.links: dict[str, Figures] = {}
         self.finals: dict[str, dict[str, float]] = {}
         self.workloads: dict[str, Workload] = {}
+        #: Held by the thread that reads.
+        self._reading = threading.Lock()
         self._living = ProcessPlaces(proc)
         self._reader = PodsReader(proc)
         self._page = page
@@ -195,8 +200,10 @@ class PodProfiler:
             if self._saving is not None:
                 await asyncio.wait({self._saving})
             self.kept.write_now(self.accounts.saved())
-            self._reader.close()
-            self._living.close()
+            # It was cancelled, its thread was not. One that hangs is left to the process's end.
+            if self._reading.acquire(timeout=_LAST_READING):
+                self._reader.close()
+                self._living.close()
 
     async def tick(self) -> None:
         """Read once."""
@@ -239,6 +246,12 @@ class PodProfiler:
         return next(((group, one) for group, one in items if one.uid == uid), None)
 
     def _read(self, look: GpuLook | None) -> tuple[PodsReading | None, dict[int, tuple[str, str]]]:
+        with self._reading:
+            return self._read_all(look)
+
+    def _read_all(
+        self, look: GpuLook | None
+    ) -> tuple[PodsReading | None, dict[int, tuple[str, str]]]:
         reading: PodsReading | None = self._reader.read()
         if self._page is not None and reading is not None and not reading.pods and self.names():
             reading = self._page.read()

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import os
 import shutil
+import threading
 import time
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -20,6 +21,7 @@ from alnair.node.cgroups import Proc
 from alnair.node.load import GpuHolder
 from alnair.node.pods.kubelet_page import KubeletPage
 from alnair.node.pods.reader import PodsReading
+from alnair.node.usage_outbox import UsageOutbox
 from alnair.node.vgpu.containers.container_slices import OwningPod
 from alnair.processes.agent.profiler import pod_profiler
 from alnair.processes.agent.profiler.kept_usage import KeptUsage
@@ -253,6 +255,35 @@ async def test_what_cannot_be_written_is_kept_until_it_can(
     (node.folder / "away").rename(node.folder / "usage")
     await node.second()
     assert [one.usage.uid for one in (await node.profiler.kept.page(0, [])).ended] == [UID]
+
+
+async def test_a_pod_whose_end_is_being_written_when_the_agent_ends_is_told_once(
+    node: ProfiledNode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await node.second(path=node.pod())
+    kept, books = node.profiler.kept, node.profiler.accounts.saved()
+    began, goes_on, done = (threading.Event() for _ in range(3))
+    add = UsageOutbox.add
+
+    def slow(box: UsageOutbox, ended: PodUsage) -> int:
+        monkeypatch.undo()
+        began.set()
+        goes_on.wait(10)
+        try:
+            return add(box, ended)
+        finally:
+            done.set()
+
+    monkeypatch.setattr(UsageOutbox, "add", slow)
+    writing = asyncio.create_task(kept.write([only(node.profiler)], books))
+    await asyncio.to_thread(began.wait)
+    writing.cancel()
+    await asyncio.wait([writing])
+    threading.Timer(0.05, goes_on.set).start()
+    kept.write_now(books)
+    await asyncio.to_thread(done.wait)
+    again = await KeptUsage(node.folder / "usage").page(0, [])
+    assert [one.usage.uid for one in again.ended] == [UID]
 
 
 async def test_damaged_books_are_left_behind_with_a_word(
