@@ -44,11 +44,8 @@ def top(
 
     Examples:
       alnair top
-
       alnair top gpus --once
-
       alnair top work --once
-
       alnair top pods -n team-a --json | jq '.pods[] | select(.idle_s > 600)'
     """
     from alnair.live.usage.look import Looker
