@@ -65,4 +65,9 @@ def top(
         from alnair.cli.text.top_screen import Screen
 
         screen = Screen(view, interval)
-        ask(found, "top", lambda client: screen.run(Looker(client, namespace).look))
+        ask(
+            found,
+            "top",
+            lambda client: screen.run(Looker(client, namespace).look),
+            says_if_slow=False,
+        )
