@@ -60,12 +60,13 @@ class _Number:
         except (ValueError, OverflowError):
             wrong = f"{value!r} is no {noun}"
         else:
-            if math.isfinite(number) and self._is_within(number):
+            if self._is_within(number):
                 return number
-            wrong = f"{value} is out of range" if math.isfinite(number) else f"{value} is no {noun}"
+            wrong = f"{value} is no {noun}" if math.isnan(number) else f"{value} is out of range"
         raise typer.BadParameter(f"{wrong}: write a {noun}{self._range()}", context, parameter)
 
     def _is_within(self, number: float) -> bool:
+        # False of nan where there is a bound; else the verb judges it.
         low, high = self._bounds()
         return (low is None or number >= low) and (high is None or number <= high)
 
