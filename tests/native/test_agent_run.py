@@ -199,7 +199,7 @@ REFUSED = [
     (f"add a --gpu {NOWHERE} --cgroup /a", 1, f"there is no GPU {NOWHERE}: this node has 0"),
     ("add a --gpu 0 --memory 999999 --cgroup /a", 1, "999999 MiB of GPU 0, which has 143771"),
     ("add a --gpu 0", 1, "nothing tells the container's processes"),
-    ("add a --gpu 0 --compute 101 --cgroup /a", 2, "101 is not in the range 0<=x<=100"),
+    ("add a --gpu 0 --compute 101 --cgroup /a", 2, "101 is out of range: write a whole"),
     ("change mine --memory 999999", 1, "give less, or 0 for no limit"),
     ("change mine", 2, "nothing is to change: give --memory"),
     ("change yours --memory 1", 1, "there is no container yours: see"),

@@ -75,7 +75,7 @@ def check(
     Ends with 0 if all is well, 1 if a promise is broken, 2 on wrong usage, 3 if the cluster cannot
     be read.
 
-    For example:
+    Examples:
       alnair check
       alnair check --namespace openb --expect-pods 2000 --json
       alnair check --watch --for 60

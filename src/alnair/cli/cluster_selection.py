@@ -128,20 +128,36 @@ def local_name(name: str | None, kubeconfig: Path | None, context: str | None) -
     return folder.name if folder.parent == clusters_folder(os.environ) else None
 
 
-def ask(connection: "Connection", verb: str, work: "Callable[[Client], Awaitable[T]]") -> T:
+def ask(
+    connection: "Connection",
+    verb: str,
+    work: "Callable[[Client], Awaitable[T]]",
+    *,
+    says_if_slow: bool = True,
+) -> T:
     """Return what `work` returns, run to its end with a client of the cluster.
 
     Args:
         connection: Of the cluster.
         verb: Who asks; the API server's logs say it.
         work: Takes the open client.
+        says_if_slow: Whether stderr says so, once, where the API server lets one wait. Not where
+            the screen is drawn.
     """
     import asyncio
+
+    told: list[str] = []
+
+    def overdue(request: str) -> None:
+        if not told:
+            typer.echo(f"waiting for the API server: {request}", err=True)
+        told.append(request)
 
     async def run() -> T:
         from alnair.kube.client import Client
 
-        async with Client(connection, user_agent=f"alnair-{verb}") as client:
+        slow = overdue if says_if_slow else None
+        async with Client(connection, user_agent=f"alnair-{verb}", overdue=slow) as client:
             return await work(client)
 
     return asyncio.run(run())

@@ -36,7 +36,7 @@ def demo(
     it shows which part of its time each had, and what the one read that asked for more memory than
     its slice has.
 
-    For example:
+    Examples:
       alnair demo
       alnair demo --name mine --pods 500
       alnair demo --real-node

@@ -5,6 +5,8 @@ import os
 import sys
 from typing import Final
 
+from alnair.cli.standard_streams import prepared
+
 #: Objects after which the collector looks for cycles, until a process sets its own. What a command
 #: imports is no garbage: at Python's 700 looking through it took a seventh of each start.
 _GARBAGE: Final = 20_000
@@ -15,9 +17,10 @@ def main() -> None:
     gc.set_threshold(_GARBAGE)
     use_one_thread_for_algebra()
     try:
-        from alnair.cli.main import main as run
+        with prepared():
+            from alnair.cli.main import main as run
 
-        run()
+            run()
     except KeyboardInterrupt:
         print("alnair: interrupted", file=sys.stderr)
         sys.exit(130)

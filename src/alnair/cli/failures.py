@@ -10,6 +10,8 @@ from typing import Final, NoReturn
 
 import typer
 
+from alnair.cli.standard_streams import StdoutError
+
 #: It is not as it should be, or it could not be done.
 FAILED: Final = 1
 #: Wrong usage, or a wrong file.
@@ -45,8 +47,12 @@ def expected(
     try:
         yield
     except BaseException as error:
-        if not all(isinstance(one, errors) for one in _leaves(error)):
+        leaves = list(_leaves(error))
+        if not all(isinstance(one, errors) for one in leaves):
             raise
+        for one in leaves:
+            if isinstance(one, StdoutError):  # it is of no file or cluster
+                raise one from None
         fail(before + (_words(next(_leaves(error)), prefix) or wordless), code=code, prefix=prefix)
 
 

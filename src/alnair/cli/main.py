@@ -13,6 +13,7 @@ import typer
 
 from alnair.cli.interrupted import told
 from alnair.cli.json_output import with_output
+from alnair.cli.numbers import Verb, Verbs
 
 #: Verb → the module of this package and its function, in the order of `--help`.
 COMMANDS = {
@@ -80,10 +81,11 @@ def build(verbs: Iterable[str]) -> typer.Typer:
         module, function = COMMANDS[verb]
         run = getattr(importlib.import_module(f"alnair.cli.{module}"), function)
         if isinstance(run, typer.Typer):  # a verb that has verbs of its own
-            app.add_typer(run, name=verb, help=_complete(run))
+            app.add_typer(run, name=verb, help=_complete(run), cls=Verbs)
         else:
             settings = _PASSED_ON if verb == "kubectl" else None
-            app.command(verb, help=_help(run), context_settings=settings)(with_output(told(run)))
+            made = app.command(verb, help=_help(run), context_settings=settings, cls=Verb)
+            made(with_output(told(run)))
     return app
 
 
@@ -92,9 +94,11 @@ def _complete(group: typer.Typer) -> str:
     for inner in group.registered_groups:
         assert inner.typer_instance is not None
         inner.help = _complete(inner.typer_instance)
+        inner.cls = Verbs
     for command in group.registered_commands:
         assert command.callback is not None
         command.help = _help(command.callback)
+        command.cls = Verb
         command.callback = with_output(told(command.callback))
     callback = group.registered_callback
     assert callback is not None

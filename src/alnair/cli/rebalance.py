@@ -64,7 +64,7 @@ def rebalance(
 
     Ends with 0 if the plan can be (or was) carried out, 1 if not, 2 on wrong usage.
 
-    For example:
+    Examples:
       alnair rebalance --free-gpus 4
       alnair rebalance --free-gpus 8 --node gpu-17 --max-moves 3 --apply
       alnair rebalance --node gpu-17

@@ -96,7 +96,7 @@ def replay(
     Ends with 0 if every pod has a node or a reason, 1 if some have neither, 2 on wrong usage or a
     wrong trace, 3 if the cluster cannot be reached, 130 after an interrupt.
 
-    For example:
+    Examples:
       alnair replay --limit 2000
       alnair replay --trace ../openb --pods gpuspec10 --tune 1.3 --seed 7 --fresh
       alnair replay --order default-42.pods --fresh --json

@@ -44,11 +44,8 @@ def top(
 
     Examples:
       alnair top
-
       alnair top gpus --once
-
       alnair top work --once
-
       alnair top pods -n team-a --json | jq '.pods[] | select(.idle_s > 600)'
     """
     from alnair.live.usage.look import Looker
@@ -68,4 +65,9 @@ def top(
         from alnair.cli.text.top_screen import Screen
 
         screen = Screen(view, interval)
-        ask(found, "top", lambda client: screen.run(Looker(client, namespace).look))
+        ask(
+            found,
+            "top",
+            lambda client: screen.run(Looker(client, namespace).look),
+            says_if_slow=False,
+        )

@@ -6,7 +6,7 @@ everything else is the caller's matter, because only the caller knows whether a 
 have acted can be sent again.
 """
 
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from types import TracebackType
 from typing import Any, Generic, Self, TypeVar
 
@@ -48,6 +48,7 @@ class Client:
         max_connections: Requests in flight, watches included; more wait.
         user_agent: Shown in the server's audit log and priority-and-fairness.
         timeout: Seconds for one call with its repeats; watches have their own.
+        overdue: Told of each request whose answer takes long; see `Transport`.
     """
 
     def __init__(
@@ -57,10 +58,15 @@ class Client:
         max_connections: int = 64,
         user_agent: str = USER_AGENT,
         timeout: float = 30.0,
+        overdue: Callable[[str], None] | None = None,
     ) -> None:
         self.connection = connection
         self.transport = Transport(
-            connection, max_connections=max_connections, user_agent=user_agent, timeout=timeout
+            connection,
+            max_connections=max_connections,
+            user_agent=user_agent,
+            timeout=timeout,
+            overdue=overdue,
         )
 
     async def __aenter__(self) -> Self:

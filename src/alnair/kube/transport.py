@@ -44,6 +44,8 @@ REPEATS = 10
 WATCH_BUFFER = 1 << 20
 #: Seconds for the last connections to end when the pool is closed.
 _LAST_CONNECTIONS = 1.0
+#: Seconds after which a person who waits for an answer is told.
+OVERDUE = 5.0
 #: One request: `Transport.request` bounds the whole, so only connecting has a bound of its own.
 _ONE = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT)
 
@@ -66,6 +68,8 @@ class Transport:
         timeout: Seconds for one call with its repeats.
         jitter: Numbers in [0, 1) that spread repeats, so that refused clients do not return
             together.
+        overdue: Called once per request whose answer is not there after `OVERDUE` seconds, with
+            the request in words; for who looks at a terminal.
     """
 
     def __init__(
@@ -76,12 +80,14 @@ class Transport:
         user_agent: str,
         timeout: float,
         jitter: Callable[[], float] = random.random,
+        overdue: Callable[[str], None] | None = None,
     ) -> None:
         self._connection = connection
         self._max_connections = max_connections
         self._user_agent = user_agent
         self._timeout = timeout
         self._jitter = jitter
+        self._overdue = overdue
         self._tls = connection.tls()
         self._presented: Certificate | None = None
         self._session: aiohttp.ClientSession | None = None
@@ -175,6 +181,25 @@ class Transport:
             ApiError: The server refuses.
             ConnectionFailed: No complete answer came in time; the request may have acted.
         """
+        if self._overdue is None:
+            return await self._request(method, path, query, body, content_type, repeat, headers)
+        what = f"{method} {self._connection.server}{path}"
+        late = asyncio.get_running_loop().call_later(OVERDUE, self._overdue, what)
+        try:
+            return await self._request(method, path, query, body, content_type, repeat, headers)
+        finally:
+            late.cancel()
+
+    async def _request(
+        self,
+        method: str,
+        path: str,
+        query: Mapping[str, str] | None,
+        body: bytes | None,
+        content_type: str,
+        repeat: bool,
+        headers: Mapping[str, str] | None,
+    ) -> bytes:
         deadline = time.monotonic() + self._timeout
         attempt = 0
         while True:

@@ -7,8 +7,9 @@ from urllib.parse import quote
 import msgspec
 
 from alnair.kube.client import Client
+from alnair.kube.errors import NotFound
 from alnair.live.leader import AskError, ask
-from alnair.live.scheduler_lease import lease
+from alnair.live.scheduler_lease import Lease, read
 from alnair.model import names
 
 T = TypeVar("T")
@@ -22,6 +23,7 @@ async def jobs(client: Client, query: Mapping[str, str], kind: type[T]) -> T:
 
     Raises:
         AskError: No controller can be asked, or it keeps no history.
+        KubeError: The cluster cannot be read.
     """
     return msgspec.json.decode(await _asked(client, _PATH, query), type=kind)
 
@@ -41,12 +43,16 @@ async def efficiency(client: Client, query: Mapping[str, str], kind: type[T]) ->
 
     Raises:
         AskError: No controller can be asked, or it keeps no history.
+        KubeError: The cluster cannot be read.
     """
     return msgspec.json.decode(await _asked(client, _EFFICIENCY, query), type=kind)
 
 
 async def _asked(client: Client, path: str, query: Mapping[str, str]) -> bytes:
-    held = await lease(client, names.CONTROLLER)
+    try:
+        held: Lease | None = await read(client, names.CONTROLLER)
+    except NotFound:
+        held = None
     if held is None or not held.spec.holder_identity:
         raise AskError(
             f"the lease {names.NAMESPACE}/{names.CONTROLLER} names no controller: is one running?"

@@ -24,6 +24,8 @@ _NUMBER: Final = re.compile(r"(\d+)")
 _WANTED: Final = ("replicas", "parallelism", "completions")
 #: Conditions of Jobs and training jobs that have ended.
 _OVER: Final = ("Complete", "Succeeded", "Failed")
+#: That of training jobs, which have no pods as long as there is no room for the fewest of them.
+_SCHEDULED: Final = "Scheduled"
 
 
 class WorkloadError(Exception):
@@ -145,8 +147,9 @@ async def _owned(client: Client, namespace: str, name: str, uid: str) -> list[_P
 async def _is_above(walk: OwnerWalk, meta: wire.ObjectMeta, name: str, uid: str, kind: str) -> bool:
     """Return whether an object is above another one, whose metadata these are."""
     first = controller_of(meta)
-    # What controllers make is called after them; others' owners need not be read.
-    if first is None or not (first.uid == uid or first.name.startswith(name)):
+    # What controllers make is called after them, as in elastictorchjob-NAME-workers; others' owners
+    # need not be read.
+    if first is None or not (first.uid == uid or name in first.name):
         return False
     ref = OwnerRef("", "v1", kind, meta.namespace, meta.name, meta.uid)
     return any(one.ref.uid == uid for one in await walk.chain(Owner(ref=ref, controller=first)))
@@ -164,6 +167,8 @@ async def _why_none(client: Client, resource: Resource[Manifest], made: Manifest
             return f"its spec.{key} is 0"
     if said := await _refusals(client, meta["namespace"], meta["name"]):
         return said[-1]
+    if said := what_keeps(made):
+        return said
     if resource.kind == "PodGroup":
         return "pods name it by their label scheduling.x-k8s.io/pod-group"
     word = f"{resource.plural}.{resource.group}" if resource.group else resource.plural
@@ -177,6 +182,14 @@ def has_ended(made: Manifest) -> str:
     return next((one for one in _OVER if one in true), "")
 
 
+def what_keeps(made: Manifest) -> str:
+    """Return why a training job has no workers yet, in its own words; empty if it does not say."""
+    for one in (made.get("status") or {}).get("conditions") or ():
+        if one.get("type") == _SCHEDULED and one.get("status") == "False":
+            return str(one.get("message") or "")
+    return ""
+
+
 async def _refusals(client: Client, namespace: str, name: str) -> Sequence[str]:
     """Return what the API server said when pods of an object were to be made, the newest last."""
     where = "type=Warning,reason=FailedCreate"
@@ -184,8 +197,8 @@ async def _refusals(client: Client, namespace: str, name: str) -> Sequence[str]:
         listed = await client.list(EVENTS.typed(_Event), namespace, field_selector=where)
     except ApiError:  # whoever may not read events has the hint
         return ()
-    # Of a Deployment it is its ReplicaSet that was refused: that begins with its name.
-    events = [one for one in listed.items if _about(one).startswith(name)]
+    # Of a Deployment it is its ReplicaSet that was refused: that has its name in its own.
+    events = [one for one in listed.items if name in _about(one)]
     return [one.message for one in events]
 
 

@@ -3,7 +3,7 @@
 from typing import Any
 
 from alnair.kube.client import Client
-from alnair.kube.resources import DEPLOYMENTS, JOBS, PODS, Manifest, core
+from alnair.kube.resources import CONFIGMAPS, DEPLOYMENTS, JOBS, PODS, Manifest, core
 from alnair.local.controlplane import LocalCluster
 from alnair.model import names
 from kit.command import alnair, last_json
@@ -97,3 +97,25 @@ async def test_a_job_without_pods_says_why_it_has_none(
         return "exceeded quota: none" in refused(gpu_cluster, namespace, "job/never")
 
     await eventually(says_why)
+
+
+async def test_pods_are_found_whose_names_do_not_begin_with_that_of_what_made_them(
+    gpu_cluster: LocalCluster, admin: Client, namespace: str
+) -> None:
+    """As those of a training job: elastictorchjob-NAME-workers-0-abcde."""
+    meta = {"name": "mine", "namespace": namespace}
+    config = {"apiVersion": "v1", "kind": "ConfigMap"}
+    made = await admin.create(CONFIGMAPS, config | {"metadata": meta})
+    owner = config | {"name": "mine", "uid": made["metadata"]["uid"], "controller": True}
+    spec = {"template": template(namespace, 99)}
+    spec["template"]["spec"]["restartPolicy"] = "Never"
+    meta = {"name": "a-mine-workers", "namespace": namespace, "ownerReferences": [owner]}
+    job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": meta, "spec": spec}
+    await admin.create(JOBS, job)
+
+    async def is_there() -> bool:
+        return await pods(admin, namespace) == 1
+
+    await eventually(is_there)
+    found = told(gpu_cluster, namespace, "configmap/mine")
+    assert found["pod"].startswith(f"{namespace}/a-mine-workers-")

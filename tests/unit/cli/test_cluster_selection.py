@@ -1,14 +1,20 @@
 """Which cluster a command means, by what it is told and by what is there."""
 
+import socket
 from pathlib import Path
 
 import pytest
 
-from alnair.cli.cluster_selection import ClusterOptions, local_name
+from alnair.cli.cluster_selection import ClusterOptions, ask, local_name
 from alnair.cli.scheduler.override_options import OverrideOptions
 from alnair.configuration.scheduler_file import Configuration
-from alnair.kube.errors import ConfigError
+from alnair.kube import transport
+from alnair.kube.access.connection import Connection
+from alnair.kube.client import Client
+from alnair.kube.errors import ConfigError, ConnectionFailed
+from alnair.kube.resources import PODS
 
+KEYWORDS = Client.__init__.__kwdefaults__ or {}
 KUBECONFIG = """
 current-context: it
 contexts: [{{name: it, context: {{cluster: it}}}}]
@@ -93,3 +99,24 @@ def test_a_local_cluster_is_known_by_its_name_or_by_its_kubeconfig(
     assert local_name(None, None, None) is None
     with pytest.raises(ConfigError, match="both say which cluster"):
         local_name("two", other, None)
+
+
+def test_one_line_says_that_the_api_server_lets_one_wait(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(transport, "OVERDUE", 0.0)
+
+    async def two(client: Client) -> None:
+        for _ in range(2):
+            with pytest.raises(ConnectionFailed):
+                await client.get(PODS, "a", "b")
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        url = f"http://127.0.0.1:{server.getsockname()[1]}"
+        monkeypatch.setattr(Client.__init__, "__kwdefaults__", KEYWORDS | {"timeout": 0.1})
+        ask(Connection(url), "test", two)
+        assert capsys.readouterr().err == (
+            f"waiting for the API server: GET {url}/api/v1/namespaces/b/pods/a\n"
+        )
+        ask(Connection(url), "test", two, says_if_slow=False)
+        assert capsys.readouterr().err == ""

@@ -2,6 +2,7 @@
 
 import re
 
+import pytest
 from typer.testing import CliRunner
 
 from alnair.cli import main
@@ -24,3 +25,14 @@ def test_a_missing_package_is_told_with_what_brings_it() -> None:
 def test_a_missing_module_of_our_own_is_a_bug() -> None:
     assert main.missing("alnair.nowhere") is None
     assert main.missing(None) is None
+
+
+@pytest.mark.parametrize("verb", main.COMMANDS)
+def test_each_example_of_a_verb_has_a_line_of_its_own(verb: str) -> None:
+    said = CliRunner().invoke(main.build([verb]), [verb, "--help"]).output
+    assert "For example:" not in said
+    # A line may go on to another command after |, but begins one of ours only.
+    assert all(line.partition("|")[0].count(f"alnair {verb} ") <= 1 for line in said.splitlines())
+    listed = said.partition("Examples:\n")[2].partition("\n\n")[0].splitlines()
+    assert all(line.startswith("    ") for line in listed)
+    assert bool(listed) == ("Examples:" in said)

@@ -17,6 +17,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
+from alnair.kube import transport
 from alnair.kube.access.connection import Connection
 from alnair.kube.access.credentials import Certificate, Credential, Fixed
 from alnair.kube.client import Client
@@ -348,3 +349,23 @@ async def test_a_watch_left_in_the_middle_ends_although_the_server_says_no_goodb
             assert b"BOOKMARK" in await content.readline()
         await asyncio.to_thread(thread.join)
     assert after_the_goodbye in ([b""], ["ConnectionResetError"])
+
+
+async def test_who_waits_for_an_answer_is_told_once_and_still_gets_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(transport, "OVERDUE", 0.01)
+    told: list[str] = []
+    said = asyncio.Event()
+
+    async def slow(request: web.Request) -> web.StreamResponse:
+        await said.wait()
+        return web.json_response({"metadata": {"name": "a", "namespace": "b", "uid": "c"}})
+
+    def overdue(what: str) -> None:
+        told.append(what)
+        said.set()
+
+    async with answering(slow) as url, Client(Connection(url), overdue=overdue) as client:
+        await client.get(PODS, "a", "b")
+    assert told == [f"GET {url}/api/v1/namespaces/b/pods/a"]

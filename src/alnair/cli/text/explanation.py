@@ -57,12 +57,15 @@ def _nodes(diagnosis: Diagnosis) -> Iterator[str]:
     """Say what refuses the pod where, which nodes are close, and what none has."""
     if diagnosis.predicates:
         yield from ("", *_predicates(diagnosis.predicates))
-    if diagnosis.closest:
+    refusing = [node for node in diagnosis.closest if node.reasons or node.missing]
+    if refusing:
         yield from ("", "closest nodes:")
-        for node in diagnosis.closest:
+        for node in refusing:
             missing = ", ".join(f"{_amount(r, n)} of {r}" for r, n in node.missing.items())
             lacks = f" (missing: {missing})" if missing else ""
-            yield f"  {node.node}: {'; '.join(node.reasons) or 'its GPUs'}{lacks}"
+            yield f"  {node.node}: {'; '.join(node.reasons)}{lacks}"
+    elif diagnosis.closest:  # as where its quota is used up
+        yield from ("", "no node refuses it by itself")
     if diagnosis.unmet:
         yield from ("", "no node has what it requires:", *map(_unmet, diagnosis.unmet))
 

@@ -11,6 +11,7 @@ from alnair.processes.scheduler.endpoints import application
 from alnair.processes.scheduler.loop import Decisions
 from alnair.scheduler.advice.diagnose import diagnose, find
 from alnair.scheduler.advice.diagnosis import (
+    Candidate,
     Change,
     Diagnosis,
     HeldGpu,
@@ -193,3 +194,15 @@ async def test_the_process_serves_it_by_namespace_and_name() -> None:
                     body = await answer.read()
                     assert msgspec.json.decode(body, type=Diagnosis) == told
     assert list(answers.values()) == [200, 404, 400, 503]
+
+
+def test_nodes_that_refuse_nothing_are_not_listed_as_close() -> None:
+    """As where a quota is used up: they would take the pod."""
+    quota = "ElasticQuota qa/q: nvidia.com/gpu 8 used and 1 asked is more than max 8"
+    free, full = Candidate("a", (), {}), Candidate("b", ("Too many pods",), {"pods": 1})
+    told = Diagnosis("qa/p", "alnair-scheduler", "waiting", message=quota, closest=(free,))
+    assert "no node refuses it by itself" in render(told).splitlines()
+    assert "closest nodes" not in render(told)
+    shown = render(msgspec.structs.replace(told, closest=(free, full)))
+    assert "closest nodes:\n  b: Too many pods (missing: 1 of pods)\n" in shown
+    assert "  a:" not in shown
