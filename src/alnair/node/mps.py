@@ -27,6 +27,9 @@ from alnair.node.mps_control import Control, MpsError
 MOST_CLIENTS = 48
 #: Questions in a row without an answer after which a daemon is replaced: one may be bad luck.
 PATIENCE = 2
+#: What ends a daemon, and how often it is looked at then, 50 times a second: one that was killed
+#: may still be busy in the kernel.
+_ENDING = ((signal.SIGTERM, 50), (signal.SIGKILL, 500))
 
 
 _log = logging.getLogger(__name__)
@@ -300,12 +303,12 @@ class MpsDaemon:
         """Kills a daemon that was asked in vain, ours or one of a former agent."""
         if pid := self._marked():
             started = _started(pid)
-            for number in (signal.SIGTERM, signal.SIGKILL):
+            for number, looks in _ENDING:
                 if _started(pid) != started:
                     break
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, number)
-                for _ in range(50):  # a second, by looking: it need not be our child
+                for _ in range(looks):  # it need not be our child
                     if _started(pid) != started:
                         break
                     await asyncio.sleep(0.02)
