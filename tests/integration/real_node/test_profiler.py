@@ -18,7 +18,6 @@ from alnair.local.real_node import cgroups
 from alnair.local.real_node.settings import NAME, cgroup_name
 from alnair.model import names, usage
 from alnair.model.usage import PodUsage
-from alnair.model.usage_feed import PodSeries
 from kit.live.gpu_view import VIEW
 from kit.live.real_pods import (
     RealPods,
@@ -34,6 +33,7 @@ from kit.live.real_pods import (
 )
 from kit.real_node.agent_pages import AgentPages
 from kit.real_node.kubelet_pages import RIGHT, KubeletPages
+from kit.real_node.pod_series import by_time, mean, within
 
 #: Seconds over which figures are compared.
 SPAN = 8.0
@@ -107,25 +107,6 @@ time.sleep(3600)
 """
 
 
-def mean(series: PodSeries, metric: str, begin: float, end: float) -> float:
-    """Of the samples whose second lies in a time."""
-    values = within(series, metric, begin, end)
-    return sum(values) / max(1, len(values))
-
-
-def within(series: PodSeries, metric: str, begin: float, end: float) -> list[float]:
-    return list(by_time(series, metric, begin, end).values())
-
-
-def by_time(series: PodSeries, metric: str, begin: float, end: float) -> dict[float, float]:
-    columns: Iterable[float | None] = series.metrics.get(metric, [])
-    return {
-        at: value
-        for at, value in zip(series.times, columns, strict=False)
-        if value is not None and begin + 1 <= at <= end
-    }
-
-
 async def test_two_pods_of_one_gpu_are_told_apart(agent: AgentPages, pods: RealPods) -> None:
     # Where they meet by the default profile depends on what pods before asked for.
     made = [
@@ -155,9 +136,8 @@ async def test_two_pods_of_one_gpu_are_told_apart(agent: AgentPages, pods: RealP
         # Of a busy machine's seconds one of the two may lack some.
         sums = [one[at] + other[at] for at in one.keys() & other.keys()]
         assert all(both <= 100.01 for both in sums), sums
-        if not sums:
-            return False
-        return all(abs(100 * a - b) <= 3 for a, b in zip(truth, said, strict=True))
+        near = all(abs(100 * a - b) <= 3 for a, b in zip(truth, said, strict=True))
+        return bool(sums) and near
 
     try:
         await until(are_told, "figures within 3 points of the kernels' time")
