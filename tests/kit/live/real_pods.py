@@ -147,10 +147,10 @@ class RealPods:
 
         async def has_said() -> bool:
             nonlocal said
-            phase = (await self.get(name))["status"]["phase"]  # first: it may say it and then fail
-            try:
+            try:  # its phase first: it may say it and then fail
+                phase = (await self.get(name))["status"]["phase"]
                 said = await self.log(name, container)
-            except ApiError:
+            except ApiError:  # also of a pod from a file that the kubelet has not told of yet
                 return False
             assert text in said or phase != "Failed", said
             return text in said

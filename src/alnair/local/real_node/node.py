@@ -250,7 +250,8 @@ class RealNode:
         made_from = (fake_gpu.BUILT / "workload", fake_gpu.SOURCES / "workload")
         key = images.key(*made_from)
         archive = cache_folder(os.environ) / "images" / f"{key}.tar"
-        # Another cluster's node may be making the same, for the first time here.
+        # Another cluster's node may be making the same, for the first time here, or, of another
+        # clone, be about to put its own in the place of this one before containerd has read it.
         with exclusive(archive.parent / "lock", lambda: None):
             if not archive.exists():
                 self._report.step("making the images of the real node")
@@ -259,7 +260,7 @@ class RealNode:
                 partial = archive.with_suffix(".partial")
                 image_archive.write(images.images(*made_from), partial)
                 partial.replace(archive)
-        self._import(pid, archive, key, self._node.folder / "images")
+            self._import(pid, archive, key, self._node.folder / "images")
 
     def import_archive(self, archive: Path, key: str) -> None:
         """Has the images of an archive in containerd.
