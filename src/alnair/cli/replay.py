@@ -91,7 +91,7 @@ def replay(
     Creates the nodes of the trace (simulated, see 'alnair up') and its pods as real objects and
     follows them until each has a node or a reason why it has none. What is there already is left
     alone: after an interrupt, the same command goes on. A cluster whose nodes are machines is
-    refused.
+    refused; the real node of a local cluster is not in the way.
 
     Ends with 0 if every pod has a node or a reason, 1 if some have neither, 2 on wrong usage or a
     wrong trace, 3 if the cluster cannot be reached, 130 after an interrupt.

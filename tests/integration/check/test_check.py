@@ -73,6 +73,19 @@ async def test_what_is_placed_well_is_found_well(
     assert last_json(done) == {"ok": True, "nodes": 2, "pods": 2, "bound": 1, "violations": []}
 
 
+async def test_a_misspelt_namespace_is_told_with_the_one_that_is_meant(
+    objects_cluster: LocalCluster, namespace: str
+) -> None:
+    done = await asyncio.to_thread(check, objects_cluster, namespace + "x")
+    assert done.returncode == 2, done.stdout + done.stderr
+    assert f"there is no namespace {namespace}x: did you mean {namespace}" in " ".join(
+        word for word in done.stderr.split() if word != "│"
+    )
+    lost = await asyncio.to_thread(check, objects_cluster, namespace + "x", "--expect-pods", 1)
+    assert lost.returncode == 1, lost.stdout + lost.stderr
+    assert "pods-expected" in lost.stdout
+
+
 async def test_every_broken_promise_is_told_with_its_place(
     objects_cluster: LocalCluster, admin: Client, namespace: str
 ) -> None:

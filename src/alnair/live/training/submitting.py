@@ -13,12 +13,12 @@ from alnair.kube.codec import encode
 from alnair.kube.errors import ApiError, Conflict, Forbidden, KubeError, NotFound
 from alnair.kube.resources import (
     CONFIGMAPS,
-    NAMESPACES,
     NODES,
     PRIORITY_CLASSES,
     Manifest,
     Resource,
 )
+from alnair.live import namespaces
 from alnair.live.training.finding import RESOURCES, JobError, at, is_installed
 from alnair.model import names
 from alnair.model.near_names import near
@@ -65,7 +65,8 @@ async def check(
         JobError: What is wrong, and what to do.
         KubeError: The cluster cannot be read.
     """
-    await _has_namespace(client, namespace)
+    if unknown := await namespaces.unknown(client, namespace):
+        raise JobError(f"{unknown} ('kubectl create namespace {namespace}' makes it)")
     there = await at(client, namespace, wanted.name, [*RESOURCES])
     if there and not replace:
         one = there[0]
@@ -150,21 +151,6 @@ async def _delete(client: Client, job: TrainingJob) -> None:
                 f" look at its pods with 'kubectl get pods -n {job.namespace}'"
             )
         await asyncio.sleep(_LOOK_AGAIN)
-
-
-async def _has_namespace(client: Client, namespace: str) -> None:
-    try:
-        await client.get(NAMESPACES, namespace)
-    except Forbidden:
-        return  # who may not read it hears of it when the job is refused
-    except NotFound:
-        text = f"there is no namespace {namespace}"
-        with contextlib.suppress(Forbidden):
-            listed = (await client.list(NAMESPACES.typed(_Named))).items
-            if alike := near(namespace, [one.metadata["name"] for one in listed]):
-                text += f": did you mean {', '.join(alike)}?"
-        text += f" ('kubectl create namespace {namespace}' makes it)"
-        raise JobError(text) from None
 
 
 async def _has_priority(client: Client, wanted: str | None) -> None:
