@@ -147,10 +147,12 @@ def test_what_ends_it_ends_its_program_and_leaves_no_group(
     # The program has a word in it: it is asked to end, and not killed. It has no children, which
     # might outlive it for longer than its group is waited for.
     script = (
-        f"import signal, sys; signal.signal({how:d}, lambda *_: sys.exit(5));"
-        " print('began', flush=True)\nwhile True: signal.pause()"
+        f"import signal, sys; signal.pthread_sigmask(signal.SIG_BLOCK, [{how:d}]);"
+        f" print('began', flush=True); signal.sigwait([{how:d}]); sys.exit(5)"
     )
+    ours = signal.signal(how, signal.SIG_DFL)  # under nohup, all that we start ignores SIGHUP
     program = run(tmp_path, "--memory", 64, "--", "-c", script, program=sys.executable)
+    signal.signal(how, ours)
     assert program.stdout
     assert program.stdout.readline() == "began\n"
     assert groups(program)
