@@ -12,13 +12,15 @@ def _line(second: int, user: str, verb: str, resource: str, decision: str) -> st
     group, _, name = resource.partition("/")
     about = {"apiGroup": group, "resource": name, "namespace": "ml", "name": "alnair-controller"}
     event = {
+        "kind": "Event",
+        "apiVersion": "audit.k8s.io/v1",
         "requestReceivedTimestamp": f"2026-11-23T14:{second // 60:02}:{second % 60:02}.000000Z",
         "user": {"username": user},
         "verb": verb,
         "objectRef": about,
         "annotations": {"authorization.k8s.io/decision": decision},
     }
-    return json.dumps(event) + "\n"
+    return json.dumps(event, separators=(",", ":")) + "\n"
 
 
 def _allowed(folder: Path, *lines: str) -> list[bool]:
@@ -42,3 +44,6 @@ def test_what_is_refused_while_rights_are_taken_away_does_not_count(tmp_path: Pa
 def test_a_line_that_a_kill_has_cut_is_passed_over(tmp_path: Path) -> None:
     whole = _line(0, _CONTROLLER, "get", "apps/replicasets", "allow")
     assert _allowed(tmp_path, whole, whole[:50]) == [True]
+    assert _allowed(tmp_path, whole, whole[:50], whole) == [True, True], (
+        "the next one goes on there"
+    )

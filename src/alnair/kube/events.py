@@ -74,11 +74,13 @@ _Key = tuple[ObjectReference, str, str]
 class _Entry:
     """An event that was written once or often; `name` is "" until an object was written for it.
 
-    It rests while a repeat of it waits for its time.
+    It rests while a repeat of it waits for its time. While it is being written, a repeat waits for
+    that: of two requests at a time the later one may arrive first.
     """
 
     __slots__ = (
-        *("count", "first", "is_queued", "is_resting", "key", "kind", "last", "name"),
+        *("count", "first", "is_due", "is_queued", "is_resting", "is_written"),
+        *("key", "kind", "last", "name"),
         *("told_at", "written_at"),
     )
 
@@ -91,6 +93,8 @@ class _Entry:
         self.name = ""
         self.is_queued = False
         self.is_resting = False
+        self.is_written = False
+        self.is_due = False
         self.told_at = 0.0
         self.written_at = 0.0
 
@@ -199,7 +203,14 @@ class EventRecorder:
         entry.written_at = moment
         if entry.is_queued or entry.is_resting:
             return
-        if entry.name and moment < entry.told_at + self._repeat_every:
+        if entry.is_written:
+            entry.is_due = True
+            return
+        self._come_again(entry)
+
+    def _come_again(self, entry: _Entry) -> None:
+        """Have an entry written, a repeat when its time has come."""
+        if entry.name and self._clock() < entry.told_at + self._repeat_every:
             entry.is_resting = True
             self._resting.append(entry)
             self._rests.set()
@@ -269,12 +280,17 @@ class EventRecorder:
                 await self._deliver(entry, backoff)
             finally:
                 self._busy -= 1
+                entry.is_written = False
+                if entry.is_due:
+                    entry.is_due = False
+                    self._come_again(entry)
                 if not self.pending:
                     self._idle.set()
 
     async def _deliver(self, entry: _Entry, backoff: Backoff) -> None:
         # From here on a repeat must be queued again: this write does not carry it any more.
         entry.is_queued = False
+        entry.is_written = True
         entry.told_at = self._clock()
         while True:
             try:

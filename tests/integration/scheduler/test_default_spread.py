@@ -49,7 +49,11 @@ async def test_replicas_go_to_different_nodes_and_lone_pods_are_packed(
 
     await eventually(lambda: are_bound(4), what="lone pods are bound")
     assert len(set((await bound(admin, namespace)).values())) == 1
-    await admin.create(DEPLOYMENTS, deployment(namespace, 4))
+    # Of one pod first: by its end the scheduler has heard of what made it, by another watch.
+    await admin.create(DEPLOYMENTS, deployment(namespace, 1))
+    await eventually(lambda: are_bound(5), what="the first replica is bound")
+    more = {"spec": {"replicas": 4}}
+    await admin.merge_patch(DEPLOYMENTS, "web", more, namespace)
     await eventually(lambda: are_bound(8), what="replicas are bound")
     nodes = [node for name, node in (await bound(admin, namespace)).items() if "web" in name]
     await admin.delete(DEPLOYMENTS, "web", namespace, propagation="Foreground")

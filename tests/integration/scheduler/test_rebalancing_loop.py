@@ -1,7 +1,6 @@
 """The controller's rebalancing on a real API server: bounded, carried on after kills, given up."""
 
 import asyncio
-import json
 import signal
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -35,6 +34,7 @@ from alnair.model.rebalancing import (
 from alnair.processes.controller.rebalancing.loop import Rebalancing
 from alnair.processes.controller.rebalancing.memory_store import NAME, MemoryStore
 from kit import training_jobs as jobs
+from kit.live.audited_requests import events
 from kit.live.scheduler_process import (
     SHORT_LEASE,
     StartController,
@@ -113,10 +113,7 @@ async def marked_by_us(client: Client) -> list[str]:
 def evicted(audit: Path, namespace: str) -> list[str]:
     """Pods that the controller evicted there, as often as it did, by the API server's audit log."""
     found = []
-    for line in audit.read_text().splitlines():
-        if '"eviction"' not in line or not line.endswith("}"):  # the last one may be half written
-            continue
-        event = json.loads(line)
+    for event in events(audit):
         about = event.get("objectRef") or {}
         if about.get("subresource") == "eviction" and about.get("namespace") == namespace:
             assert event["user"]["username"] == "alnair-controller"

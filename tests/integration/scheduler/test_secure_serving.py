@@ -285,6 +285,15 @@ async def test_explain_reaches_a_leader_in_a_pod_through_the_api_server_as_any_u
         await admin.create(CLUSTER_ROLES, reads)
         await admin.create(CLUSTER_ROLE_BINDINGS, binding("reads", "reads", user("ann")))
         async with client_as(bare, "ann") as ann:
+
+            async def may_read() -> bool:  # once the API server knows the role
+                try:
+                    await explain(ann, "team", "waits")
+                except (ExplainError, Forbidden):
+                    return False
+                return True
+
+            await eventually(may_read)
             answer = await explain(ann, "team", "waits")
             assert answer.source == "offline"
             assert "no token of alnair-system/alnair-debug" in answer.notes[0]

@@ -1,5 +1,6 @@
 """Who must go on a real API server: pods that borrow, and not a gang of their own namespace."""
 
+import contextlib
 import uuid
 from collections.abc import AsyncIterator
 from typing import Any
@@ -7,12 +8,14 @@ from typing import Any
 import pytest
 
 from alnair.kube.client import Client
+from alnair.kube.errors import AlreadyExists
 from alnair.kube.resources import (
     ELASTIC_QUOTAS,
     NAMESPACES,
     PODGROUPS,
     PODS,
     PRIORITY_CLASSES,
+    SERVICE_ACCOUNTS,
 )
 from alnair.model import names
 from kit.live.scheduler_process import StartScheduler, bound, eventually, pod
@@ -37,6 +40,8 @@ async def borrower(admin: Client) -> AsyncIterator[str]:
     """A second namespace, whose pods are gone before the next test."""
     name = f"borrower-{uuid.uuid4().hex[:8]}"
     await admin.create(NAMESPACES, {"metadata": {"name": name}})
+    with contextlib.suppress(AlreadyExists):  # pods are refused until somebody has made it
+        await admin.create(SERVICE_ACCOUNTS, {"metadata": {"name": "default"}}, name)
     yield name
     await admin.delete_collection(PODS, name, grace_seconds=0)
     await admin.delete(NAMESPACES, name)

@@ -38,6 +38,8 @@ _POLICY: Final = {
 }
 #: The user agent of tests that try what a component may not.
 TRESPASSER: Final = "alnair-trespasser"
+#: How each line begins; of what was asked it holds no objects, so this is nowhere else in it.
+_BEGIN: Final = '{"kind":"Event","apiVersion":"audit.k8s.io/'
 #: What everybody may ask who is known: about oneself.
 _ABOUT_ONESELF: Final = "selfsubject"
 
@@ -57,7 +59,7 @@ def requests(folder: Path) -> Iterator[tuple[str, Right, bool]]:
     """
     for log in sorted(folder.glob("*.log")):
         lost = float("-inf")
-        for event in _events(log):
+        for event in events(log):
             at = datetime.fromisoformat(event["requestReceivedTimestamp"]).timestamp()
             if _deletes_rights(event):
                 if str(event["objectRef"].get("name")).startswith("alnair"):
@@ -68,12 +70,14 @@ def requests(folder: Path) -> Iterator[tuple[str, Right, bool]]:
                     yield component, right, is_allowed
 
 
-def _events(log: Path) -> Iterator[dict[str, Any]]:
+def events(log: Path) -> Iterator[dict[str, Any]]:
+    """Each whole event of one API server's log, which goes on where a killed one was cut off."""
     with log.open() as lines:
         for line in lines:
-            # The last line of a server that was killed may be cut.
-            if line.endswith("}\n"):
-                yield json.loads(line)
+            # The last line of a server that was killed may be cut; the next one begins in it.
+            begin = line.rfind(_BEGIN)
+            if begin >= 0 and line.endswith("}\n"):
+                yield json.loads(line[begin:])
 
 
 def _deletes_rights(event: dict[str, Any]) -> bool:

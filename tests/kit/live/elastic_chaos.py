@@ -11,7 +11,7 @@ import random
 import re
 import signal
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
@@ -35,6 +35,7 @@ from alnair.kube.resources import (
 from alnair.local.controlplane import LocalCluster
 from alnair.model import names
 from kit import training_jobs as jobs
+from kit.live.audited_requests import events
 from kit.live.scheduler_process import SHORT_LEASE, ControllerProcess, SchedulerProcess
 
 KINDS: Final = {one.kind: one.resource() for one in TRAINING_JOBS}
@@ -370,16 +371,12 @@ class ElasticChaos:
 
 def writes(audit: Path, since: float = 0.0) -> Iterator[tuple[str, str, float]]:
     """Return each write of the controller for a job: the job, what it wrote, and when."""
-    with audit.open() as lines:
-        for line in lines:
-            if not line.endswith("}\n"):  # of a server that was killed
-                continue
-            event: Mapping[str, Any] = json.loads(line)
-            about = event.get("objectRef") or {}
-            if event["user"]["username"] != "alnair-controller" or event["verb"] in _READS:
-                continue
-            job = re.search(r"job-\d\d(?=\D|$)", str(about.get("name")))
-            at = datetime.fromisoformat(event["requestReceivedTimestamp"]).timestamp()
-            if job is not None and at >= since:
-                what = "/".join(filter(None, (about["resource"], about.get("subresource"))))
-                yield job[0], f"{event['verb']} {what}", at
+    for event in events(audit):
+        about = event.get("objectRef") or {}
+        if event["user"]["username"] != "alnair-controller" or event["verb"] in _READS:
+            continue
+        job = re.search(r"job-\d\d(?=\D|$)", str(about.get("name")))
+        at = datetime.fromisoformat(event["requestReceivedTimestamp"]).timestamp()
+        if job is not None and at >= since:
+            what = "/".join(filter(None, (about["resource"], about.get("subresource"))))
+            yield job[0], f"{event['verb']} {what}", at

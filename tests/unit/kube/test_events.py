@@ -24,6 +24,7 @@ class EventServer:
         self.events: dict[str, dict[str, Any]] = {}
         self.failures: list[int] = []
         self.order: list[str] = []
+        self.asked = asyncio.Event()
         self.answered = asyncio.Event()
         self.gate = asyncio.Event()
         self.gate.set()
@@ -33,6 +34,7 @@ class EventServer:
     async def handle(self, request: web.Request) -> web.StreamResponse:
         self.busy += 1
         self.busiest = max(self.busiest, self.busy)
+        self.asked.set()
         await self.gate.wait()
         try:
             return await self._answer(request)
@@ -157,6 +159,22 @@ async def test_repeats_that_still_wait_cost_one_write(server: EventServer) -> No
         await recorder.drain(30)
         assert recorder.written == 1
     assert server.counts == {"same": 100}
+
+
+async def test_a_repeat_of_what_is_being_written_waits_for_that(server: EventServer) -> None:
+    server.gate.clear()
+    async with recording(server) as recorder:
+        recorder.record(pod("a"), "R", "same")
+        await asyncio.wait_for(server.asked.wait(), 30)
+        for _ in range(2):
+            recorder.record(pod("a"), "R", "same")
+            await asyncio.sleep(0.05)  # in which another request would arrive
+        assert server.busiest == 1
+        server.gate.set()
+        assert await recorder.drain(30) == 0
+        assert recorder.written == 2
+    assert server.order == ["same", "same again"]
+    assert [event["count"] for event in server.events.values()] == [3]
 
 
 async def test_repeats_are_told_together_once_their_time_has_come(server: EventServer) -> None:

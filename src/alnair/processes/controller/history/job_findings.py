@@ -174,7 +174,8 @@ class JobFindings:
         def put(connection: Connection) -> None:
             for uid, job in chosen.items():
                 document = msgspec.to_builtins(job.found)
-                writing.put_finding(connection, uid, KIND, document, now)
+                # By the clock of the transaction: others look for what has changed since.
+                writing.put_finding(connection, uid, KIND, document, self._now())
 
         await self._store.once(put)
         for job in chosen.values():

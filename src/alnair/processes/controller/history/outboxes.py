@@ -7,7 +7,6 @@ reads them again, finds them known, and says so.
 
 import asyncio
 import logging
-import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Final
@@ -157,7 +156,7 @@ class Outboxes:
                 _log.warning("the agent of %s tells of other nodes: that is left out", key)
             if usages:
                 changes = Changes(usages=mine, position=position)
-                await self._store.write(changes, time.time())
+                await self._store.write(changes)
             if page.ended:
                 await self._forget(session, url, position)
             if not fresh or reached >= page.last:

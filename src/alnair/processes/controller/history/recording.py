@@ -110,5 +110,5 @@ async def _ask(client: Client, store: Store) -> None:
             _log.warning("what pods use is not known: %s", told)
         changes = Changes(usages=list(usages.values()), decided=counted)
         if changes.usages or counted is not None:
-            await store.write(changes, time.time())
+            await store.write(changes)
         await asyncio.sleep(_ASK)

@@ -54,9 +54,12 @@ class Store:
         else:
             _log.info("the history is %s", shown)
 
-    async def write(self, changes: Changes, now: float) -> set[str]:
-        """Write changes in one transaction, however long that takes; see `writing.write`."""
-        return await self.carry_out(lambda connection: writing.write(connection, changes, now))
+    async def write(self, changes: Changes, clock: Callable[[], float] = time.time) -> set[str]:
+        """Write changes in one transaction, however long that takes; see `writing.write`.
+
+        They are stamped in it: who asks for what has changed since its last look finds them.
+        """
+        return await self.carry_out(lambda one: writing.write(one, changes, clock()))
 
     async def carry_out(self, work: Callable[[Connection], T]) -> T:
         """Return what `work` returns in one transaction; done again until the database commits it.

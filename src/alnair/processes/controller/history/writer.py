@@ -176,7 +176,7 @@ class LifeWriter:
         seen = min(looked or now, now)
         gone = [Gone(uid, seen, "deleted") for uid in known if uid not in there]
         for begin in range(0, len(gone), _AT_ONCE):
-            await self._store.write(Changes(gone=gone[begin : begin + _AT_ONCE]), now)
+            await self._store.write(Changes(gone=gone[begin : begin + _AT_ONCE]))
         for pod in self.pods.items.values():
             self._pending.setdefault(pod.record.uid, pod)
         self._pending_nodes.update((name, node) for (_, name), node in self.nodes.items.items())
@@ -194,7 +194,7 @@ class LifeWriter:
             changes = await self._changes(some)
             changes.nodes, rows = rows, []
             changes.looked = now
-            left = await self._store.write(changes, now)
+            left = await self._store.write(changes)
             for uid in left:
                 self._jobs.pop(uid, None)
             for one in some:

@@ -70,7 +70,7 @@ class Scene:
             for n in range(count)
             for rank in range(2)
         ]
-        await self.store.write(Changes(jobs=jobs, pods=pods), self.now)
+        await self.store.write(Changes(jobs=jobs, pods=pods), lambda: self.now)
         self.tell(count, 0.1)
 
     def tell(self, count: int, progress: float) -> None:

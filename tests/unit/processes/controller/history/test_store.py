@@ -1,15 +1,17 @@
 """A history that is away is waited for, and what is written then is there."""
 
 import asyncio
+import threading
 from pathlib import Path
 
 import pytest
-from sqlalchemy import Connection
+from sqlalchemy import Connection, select
 
 from alnair.history.database import queries, writing
 from alnair.history.database.addresses import HistoryError
 from alnair.history.database.queries import Filter
 from alnair.history.database.rows import Changes
+from alnair.history.database.tables import JOBS
 from alnair.processes.controller.history.store import Store
 from kit.job_history import job_row, pod_row
 
@@ -22,12 +24,28 @@ async def test_what_cannot_be_written_now_is_written_when_it_can(tmp_path: Path)
     with pytest.raises(HistoryError, match="it cannot be opened"):
         await store.once(lambda _: None)
     changes = Changes(jobs=[job_row()], pods=[pod_row()])
-    writing = asyncio.create_task(store.write(changes, 2000.0))
+    writing = asyncio.create_task(store.write(changes))
     await asyncio.sleep(0)
     folder.unlink()
     assert await writing == set()
     found = await store.read(lambda connection: queries.jobs(connection, Filter()))
     assert [job.name for job in found] == ["train"]
+    store.close()
+
+
+async def test_what_had_to_wait_has_changed_when_it_is_written(tmp_path: Path) -> None:
+    store, turn = Store(str(tmp_path / "history.db")), threading.Event()
+    await store.open_patiently()
+    now = 1000.0
+    before = asyncio.create_task(store.once(lambda _: turn.wait()))
+    changes = Changes(jobs=[job_row()], pods=[pod_row()])
+    writing = asyncio.create_task(store.write(changes, lambda: now))
+    await asyncio.sleep(0)
+    now = 2000.0  # somebody may have looked for changes meanwhile
+    turn.set()
+    assert await writing == set()
+    await before
+    assert await store.read(lambda one: one.scalar(select(JOBS.c.changed))) == 2000.0
     store.close()
 
 
@@ -42,7 +60,7 @@ async def test_who_lost_the_lease_commits_nothing_and_asks_no_more(tmp_path: Pat
 
     store = Store(str(tmp_path / "history.db"), asked)
     await store.open_patiently()
-    assert await store.write(Changes(jobs=[job_row()], pods=[pod_row()]), 2000.0) == set()
+    assert await store.write(Changes(jobs=[job_row()], pods=[pod_row()])) == set()
 
     def held_up(connection: Connection) -> None:
         nonlocal leads
@@ -50,7 +68,7 @@ async def test_who_lost_the_lease_commits_nothing_and_asks_no_more(tmp_path: Pat
         writing.write(connection, Changes(jobs=[job_row("second", "second")]), 3000.0)
 
     waiting = asyncio.create_task(store.once(held_up))
-    later = asyncio.create_task(store.write(Changes(jobs=[job_row("third", "third")]), 4000.0))
+    later = asyncio.create_task(store.write(Changes(jobs=[job_row("third", "third")])))
     for _ in (waiting, later):
         await refused.acquire()
     for one in (waiting, later):
