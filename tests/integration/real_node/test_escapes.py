@@ -135,8 +135,8 @@ async def found_and_evicted(pods: RealPods, manifest: Manifest, reason: str) -> 
     began = line["time"] - line["seconds"]
     metadata = leaving["metadata"]
     deleted = dt.datetime.fromisoformat(metadata["deletionTimestamp"]).timestamp()
-    # The API server has whole seconds, and leaves out what is beyond them: it was by the end of that
-    # second, and before it was seen.
+    # The API server has whole seconds, and leaves out what is beyond them: it was by the end of
+    # that second, and before it was seen.
     evicted = min(deleted - metadata["deletionGracePeriodSeconds"] + 1, seen_at)
     event = await pods.event(made, reason)
     print(f"{name}: evicted {evicted - began:.1f} s after its first use: {event['message']}")
