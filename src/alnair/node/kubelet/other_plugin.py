@@ -9,13 +9,10 @@ from pathlib import Path
 from typing import Final
 
 from alnair.node.kubelet import checkpoint
-from alnair.node.kubelet.checkpoint import CheckpointError
+from alnair.node.kubelet.checkpoint import CLOCK_TICK_NS, CheckpointError
 
 #: What NVIDIA's plugin, and those made from it, call their sockets.
 _SOCKETS: Final = "nvidia*.sock"
-#: A change of a folder has the time of the kernel's last tick, which is at most 10 ms old: two
-#: changes may have one time.
-CLOCK_TICK_NS: Final = 20_000_000
 
 
 class OtherPlugin:

@@ -19,7 +19,8 @@ from typing import Final
 import grpc
 import msgspec
 
-from alnair.node.kubelet.other_plugin import CLOCK_TICK_NS, OtherPlugin
+from alnair.node.kubelet.checkpoint import CLOCK_TICK_NS
+from alnair.node.kubelet.other_plugin import OtherPlugin
 from alnair.node.kubelet.plugin_server import PluginServer, identity
 
 #: Seconds between looks.
