@@ -13,6 +13,7 @@ import pytest
 
 from alnair.node.gpu_driver import GpuDriver
 from alnair.node.gpu_looks import GpuLook, GpuLooks
+from alnair.node.readings import device, processes
 from alnair.profiler.gpu_iteration import FineCycle, iteration_of_gpus
 from alnair.profiler.pods.busy_series import BusySeries
 from alnair.profiler.samples import GpuSample
@@ -193,8 +194,11 @@ async def test_under_mps_parts_are_measured_right_and_never_more_than_the_gpu(
 
 
 async def test_a_process_that_stops_computing_shows_nothing_within_two_looks(
-    fake: Fake, start: Callable[..., "Popen[str]"]
+    fake: Fake, start: Callable[..., "Popen[str]"], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    # The first look is at the last second. It is to see the work, though it may come later.
+    for module in (device, processes):
+        monkeypatch.setattr(module, "PERIOD_US", 60_000_000)
     words = ("launch 0 ns_5000000 100", "sync", "say done", "read")
     process = start(fake, "a", "timed", *words)
     with watching(fake) as watch:

@@ -111,7 +111,9 @@ async def test_on_a_volume_it_outlives_a_kill_of_the_controller(
     await pods.create(works("before"))
     first = await kept(installed, "before")
 
-    await pods.start(works("meanwhile"))
+    await pods.create(works("meanwhile"))
+    # It runs for 3 s: who looks may stand still for longer.
+    await pods.reached("meanwhile", "Running", "Succeeded")
     process = in_node(installed, "--history=/var/lib/alnair/history.db")
     print("MiB of the controller with a history:", process.memory_info().rss >> 20)
     process.send_signal(signal.SIGKILL)

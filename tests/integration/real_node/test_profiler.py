@@ -426,7 +426,8 @@ async def test_a_killed_kubelet_and_containerd_change_no_figures(
     counting.cancel()
     # A kubelet that has just come knows no logs yet.
     logs = [await pods.says(one["metadata"]["name"], "}") for one in made]
-    _, truth = shares(logs, after=began)
+    # Of the same seconds: it may take some more until each has its log.
+    _, truth = shares(logs, after=began, before=ended)
     for found, part in zip(made, truth, strict=True):
         series = await agent.series(found)
         there = within(series, usage.GPU_UTIL, began - 1, ended)

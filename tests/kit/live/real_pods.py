@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import math
 import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any
@@ -248,7 +249,10 @@ def reports(text: str) -> list[dict[str, Any]]:
 
 
 def shares(
-    logs: Iterable[str], kernel_seconds: float = 0.001, after: float = 0.0
+    logs: Iterable[str],
+    kernel_seconds: float = 0.001,
+    after: float = 0.0,
+    before: float = math.inf,
 ) -> tuple[float, list[float]]:
     """The parts of a GPU's time that programs had over the same seconds.
 
@@ -256,11 +260,12 @@ def shares(
         logs: What each wrote.
         kernel_seconds: What one kernel takes.
         after: Unix seconds from which on it counts.
+        before: Unix seconds up to which it counts.
 
     Returns:
         How many seconds these were, and each one's part of them.
     """
-    lines = [reports(text) for text in logs]
+    lines = [[one for one in reports(text) if one["time"] <= before] for text in logs]
     if not all(len(one) > 2 for one in lines):
         return 0.0, []
     # The first seconds, in which programs warm up one after the other, are not the same for all.

@@ -64,13 +64,24 @@ class Training:
         found: dict[str, float] = json.loads(line[line.find("{") :])["parameters"]
         return found
 
-    async def trains(self, workers: int, steps: int = 2, seconds: float = 90) -> None:
-        """Wait until so many workers have trained for some more steps."""
-        before = len(self.steps())
+    async def trains(
+        self, workers: int, steps: int = 2, seconds: float = 90, since: int | None = None
+    ) -> None:
+        """Wait until so many workers have trained for some more steps.
+
+        Args:
+            workers: How many.
+            steps: As many, one after the other. Others may have come or gone when they are seen.
+            seconds: To wait at most.
+            since: Steps that were there when it began to count; None: those that are there now.
+        """
+        before = len(self.steps()) if since is None else since
 
         async def do() -> bool:
-            found = self.steps()[before:]
-            return len(found) >= steps and all(one["workers"] == workers for one in found[-steps:])
+            found = [one["workers"] for one in self.steps()[before:]]
+            return any(
+                found[at : at + steps] == [workers] * steps for at in range(len(found) - steps + 1)
+            )
 
         try:
             await until(do, f"{workers} workers train", seconds)

@@ -12,6 +12,8 @@ from collections import Counter
 from collections.abc import Awaitable, Callable
 from datetime import datetime
 
+import grpc
+
 from alnair.kube.client import Client
 from alnair.kube.errors import KubeError, NotFound
 from alnair.kube.resources import EVENTS, NODES, PODS, Manifest
@@ -27,6 +29,7 @@ from kit.real_node.inventory import described
 from kit.real_node.judge import Judge, cut_off, given, states
 from kit.real_node.outages import Outages, registered, second
 from kit.real_node.tenants import Due, Tenant, Tenants
+from kit.upgrades.kubelet_offer import POD_RESOURCES, asking
 
 #: Pods that there are at once.
 ALIVE = 14
@@ -356,12 +359,18 @@ class NodeChurn:
             await self._close_node(False)
 
     async def _served(self, since: float) -> float:
-        """When the kubelet first knew all resources since then."""
-        async with asyncio.timeout(STUCK):
+        """When the kubelet had the devices of all resources since then.
+
+        It asks for them when they are registered, and refuses pods until it has the answer.
+        """
+        wanted = {names.GPU, names.VGPU}
+        socket = node_shell.root(self._cluster.layout.folder) / POD_RESOURCES
+        async with asyncio.timeout(STUCK), asking(socket) as ask:
             while True:
-                with contextlib.suppress(LookupError):
-                    log = self._cluster.layout.log("agent")
-                    return registered(log, (names.GPU, names.VGPU), since)
+                with contextlib.suppress(LookupError, grpc.aio.AioRpcError):
+                    registered(self._cluster.layout.log("agent"), wanted, since)
+                    if await ask() >= wanted:
+                        return time.time()
                 await asyncio.sleep(0.1)
 
     async def _all_admitted(self) -> None:

@@ -17,12 +17,10 @@ from kit.live.real_pods import until
 from kit.manual_clock import running
 from kit.real_node import node_shell
 from kit.upgrades import leaders, limits
-from kit.upgrades.kubelet_offer import KubeletOffer
+from kit.upgrades.kubelet_offer import POD_RESOURCES, KubeletOffer
 from kit.upgrades.leaders import Leases
 from kit.upgrades.load import Load
 from kit.upgrades.pod_watch import PodWatch
-
-_POD_RESOURCES = "var/lib/kubelet/pod-resources/kubelet.sock"
 
 
 class UnderLoad(msgspec.Struct):
@@ -72,7 +70,7 @@ async def under_load(
         AssertionError: Something was lost, lifted or led twice.
     """
     watch, leases = PodWatch(client), Leases(client)
-    socket = node_shell.root(cluster.layout.folder) / _POD_RESOURCES
+    socket = node_shell.root(cluster.layout.folder) / POD_RESOURCES
     offer, load, stop = KubeletOffer(socket), Load(client, watch), asyncio.Event()
     seen = UnderLoad(cluster, client, load, watch, leases, offer, [], set())
     checker = Checker(cluster, folder, gang_grace=5.0)

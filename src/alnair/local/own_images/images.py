@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import os
 import platform
 import shutil
 import subprocess
@@ -24,7 +25,8 @@ from alnair.local.report import ProgressReport
 REGISTRY: Final = "alnair.io"
 NAMES: Final = ("alnair", "alnair-agent")
 _CONTAINERFILE: Final = ROOT / "deploy" / "images" / "Containerfile"
-#: Archives of older checkouts that stay, for upgrades from them.
+#: Archives of other checkouts that stay, those used last: for upgrades from them, and for who runs
+#: them now.
 _KEPT: Final = 3
 #: Of all files, 1980: so a layer that does not change is the same one for all commits, be it built
 #: now or taken from the cache. A label has the time of the commit.
@@ -82,6 +84,7 @@ def build(
         with exclusive(folder / "lock", lambda: report.step("waiting for another build to end")):
             if not done.is_dir():
                 _build(machine, tag, time, folder, done, environ, report)
+    os.utime(done)  # others that make images leave alone what was used last
     return [described(done / f"{name}.tar") for name in NAMES]
 
 

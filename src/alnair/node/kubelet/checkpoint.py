@@ -8,6 +8,7 @@ format is the kubelet's own (pkg/kubelet/cm/devicemanager/checkpoint), the same 
 """
 
 import functools
+import time
 from pathlib import Path
 from typing import Final
 
@@ -17,6 +18,9 @@ from google.protobuf.message import DecodeError
 from alnair.node.kubelet.api import deviceplugin_pb2
 from alnair.sharing.matching.node_state import Allocation
 
+#: A change of a file or folder has the time of the kernel's last tick, which is at most 10 ms old:
+#: two changes may have one time.
+CLOCK_TICK_NS: Final = 20_000_000
 #: In the folder of device plugins.
 NAME: Final = "kubelet_internal_checkpoint"
 
@@ -66,7 +70,10 @@ def read(folder: Path) -> list[Allocation]:
         return []
     except OSError as error:
         raise CheckpointError(f"{folder / NAME} cannot be read: {error}") from error
-    return list(_read(folder, seen.st_ino, seen.st_mtime_ns, seen.st_size))
+    # Within a tick of the kernel's clock another one may have the same time, and the inode of one
+    # that is gone: such a file is read again.
+    read_ = _read if time.time_ns() - seen.st_mtime_ns > CLOCK_TICK_NS else _read.__wrapped__
+    return list(read_(folder, seen.st_ino, seen.st_mtime_ns, seen.st_size))
 
 
 @functools.lru_cache(maxsize=2)

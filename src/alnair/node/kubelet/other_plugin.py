@@ -4,11 +4,12 @@ When the stream of one plugin ends, the kubelet disconnects whichever plugin ser
 then. So who came first stays, and this is asked before ours registers.
 """
 
+import time
 from pathlib import Path
 from typing import Final
 
 from alnair.node.kubelet import checkpoint
-from alnair.node.kubelet.checkpoint import CheckpointError
+from alnair.node.kubelet.checkpoint import CLOCK_TICK_NS, CheckpointError
 
 #: What NVIDIA's plugin, and those made from it, call their sockets.
 _SOCKETS: Final = "nvidia*.sock"
@@ -31,10 +32,16 @@ class OtherPlugin:
         self._looked_at = 0
 
     def may_have_come(self) -> bool:
-        """Tell whether the folder was changed since the last call, at the cost of one stat."""
-        before = self._looked_at
-        self._looked_at = self._folder.stat().st_mtime_ns
-        return self._looked_at != before
+        """Tell whether the folder was changed since the last call, at the cost of one stat.
+
+        It may say so once more where the folder was changed just before the call.
+        """
+        changed = self._folder.stat().st_mtime_ns
+        has_changed = changed != self._looked_at
+        # Who comes after this look, within the same tick of the kernel's clock, leaves this time.
+        is_settled = time.time_ns() - changed > CLOCK_TICK_NS
+        self._looked_at = changed if is_settled else 0
+        return has_changed
 
     def seen(self) -> str:
         """Say by what it is seen; "" if it is not.

@@ -19,6 +19,7 @@ from typing import Final
 import grpc
 import msgspec
 
+from alnair.node.kubelet.checkpoint import CLOCK_TICK_NS
 from alnair.node.kubelet.other_plugin import OtherPlugin
 from alnair.node.kubelet.plugin_server import PluginServer, identity
 
@@ -34,7 +35,6 @@ _LAST_WAIT: Final = 1.0
 
 #: Seconds in which one look comes at once, as the kubelet hung up; the others come in their turn.
 _HURRY_EVERY: Final = 2.0
-_CLOCK_TICK_NS: Final = 20_000_000
 
 _log = logging.getLogger(__name__)
 
@@ -127,7 +127,7 @@ class Registrations:
         if not wanted and kubelet != (0, 0):
             self._wait, self._said, self._away_since = EVERY, "", None
             # Two changes within a tick of the kernel's clock have one time.
-            if time.time_ns() - folder[1] > _CLOCK_TICK_NS:
+            if time.time_ns() - folder[1] > CLOCK_TICK_NS:
                 self._well = folder
         elif not _is_listening(path):
             self._wait_for_kubelet(now)

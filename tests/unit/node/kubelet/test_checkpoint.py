@@ -1,6 +1,8 @@
 """The kubelet's checkpoint, as far as its forms are known."""
 
 import json
+import os
+import time
 from pathlib import Path
 from typing import Any
 
@@ -97,6 +99,20 @@ def test_an_answer_may_be_none(tmp_path: Path) -> None:
         ("main", ""),
         ("two", ""),
     ]
+
+
+@pytest.mark.parametrize("age", [-3600, 3600])
+def test_a_file_is_read_again_unless_it_is_older_than_a_tick_of_the_clock_and_the_same(
+    tmp_path: Path, age: int
+) -> None:
+    time_ns = time.time_ns() - age * 10**9
+    seen = []
+    for slot in ("slot-0", "slot-1"):
+        written(tmp_path, {"PodDeviceEntries": [entry(DeviceIDs={"-1": [slot]})]})
+        os.utime(tmp_path / checkpoint.NAME, ns=(time_ns, time_ns))
+        seen += [one.ids for one in checkpoint.read(tmp_path)]
+    # Of what is long over, the same inode and time tell that it is the same file.
+    assert seen == [{"slot-0"}, {"slot-1" if age < 0 else "slot-0"}]
 
 
 def test_what_newer_kubelets_may_add_is_passed_over(tmp_path: Path) -> None:

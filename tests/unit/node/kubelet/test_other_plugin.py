@@ -1,6 +1,7 @@
 """Another plugin is seen by its socket, or by what the kubelet remembers."""
 
 import os
+import time
 from pathlib import Path
 
 import pytest
@@ -59,10 +60,21 @@ def test_one_that_came_after_us_has_the_resource_from_then_on(folder: Path) -> N
 
 
 def test_one_may_have_come_when_the_folder_was_changed(folder: Path) -> None:
+    os.utime(folder, (0, 1))
     other = OtherPlugin(folder, names.GPU)
     assert [other.may_have_come(), other.may_have_come()] == [True, False]
     (folder / "nvidia-gpu.sock").touch()
-    os.utime(folder, (0, 1))  # the clock of the file system is coarse
+    assert other.may_have_come()
+
+
+def test_one_may_have_come_in_the_same_tick_of_the_kernels_clock_as_a_change(folder: Path) -> None:
+    other = OtherPlugin(folder, names.GPU)
+    # One that is not over yet, however long this test stands still.
+    tick = time.time_ns() + 3600 * 10**9
+    os.utime(folder, ns=(tick, tick))
+    assert other.may_have_come()
+    (folder / "nvidia-gpu.sock").touch()
+    os.utime(folder, ns=(tick, tick))
     assert other.may_have_come()
 
 

@@ -1,11 +1,12 @@
 """What the kubelet says that containers hold, by NUMA zone."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import grpc
+import pytest
 from google.protobuf import json_format
 
 from alnair.model import names
@@ -15,6 +16,7 @@ from alnair.node.numa_nodes import NumaNode
 from alnair.processes.agent.numa_report import ZoneUse
 from alnair.processes.agent.zone_use import KubeletZoneUse, zone_use
 from kit.described_gpus import gpu, inventory
+from kit.kubelet_sockets import short_folder
 
 GIB = 1 << 30
 ZONES = (NumaNode(0, frozenset(range(4))), NumaNode(1, frozenset(range(4, 8))))
@@ -98,6 +100,13 @@ def test_mig_devices_are_where_their_gpu_is() -> None:
     assert zone_use(held, ZONES, cut, {"GPU-0": "XID 79"}).used == {0: {}, 1: {large: 1}}
 
 
+@pytest.fixture
+def socket() -> Iterator[Path]:
+    """Of a kubelet."""
+    with short_folder() as folder:
+        yield folder / "kubelet.sock"
+
+
 @asynccontextmanager
 async def kubelet(socket: Path, says: ListPodResourcesResponse | None) -> AsyncIterator[None]:
     """A kubelet that answers with this, or with an error."""
@@ -119,8 +128,7 @@ async def kubelet(socket: Path, says: ListPodResourcesResponse | None) -> AsyncI
         await server.stop(None)
 
 
-async def test_what_is_used_is_what_the_kubelet_says_now(tmp_path: Path) -> None:
-    socket = tmp_path / "kubelet.sock"
+async def test_what_is_used_is_what_the_kubelet_says_now(socket: Path) -> None:
     held = pod("train", {"cpuIds": [0], "devices": [devices(names.GPU, "GPU-0", "GPU-1")]})
     async with PodResources(socket) as resources, kubelet(socket, answer(held)):
         ask = KubeletZoneUse(resources, lambda: GPUS, lambda: {"GPU-1": "XID 79"})
@@ -130,7 +138,6 @@ async def test_what_is_used_is_what_the_kubelet_says_now(tmp_path: Path) -> None
         assert len(await resources.list()) == 1
 
 
-async def test_of_a_kubelet_that_does_not_answer_nothing_is_known(tmp_path: Path) -> None:
-    socket = tmp_path / "kubelet.sock"
+async def test_of_a_kubelet_that_does_not_answer_nothing_is_known(socket: Path) -> None:
     async with PodResources(socket) as resources, kubelet(socket, None):
         assert await KubeletZoneUse(resources, lambda: GPUS, dict)(ZONES) is None
