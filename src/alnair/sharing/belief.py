@@ -135,6 +135,7 @@ def believed(demand: TenantDemand, belief: Belief) -> TenantDemand:
             active=True,
             used=max(demand.used, belief.found),
             used_long=max(demand.used_long, belief.found),
+            used_turn=max(demand.used_turn, belief.found),
         )
     if not belief.is_doubted:
         if demand.used <= most and demand.room == belief.room:
@@ -145,6 +146,8 @@ def believed(demand: TenantDemand, belief: Belief) -> TenantDemand:
         demand,
         used=min(demand.used, most),
         used_long=min(demand.used_long, most),
+        used_turn=min(demand.used_turn, most),
+        used_slow=min(demand.used_slow, most),
         held_back=False,
         pressed=0.0,
         room=belief.room,

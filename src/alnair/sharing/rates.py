@@ -24,6 +24,7 @@ ROOM: Final = (1.25, 0.05)
 #: Use is a mean over about so long.
 SMOOTHED_NS: Final = 100_000_000
 SMOOTHED_LONG_NS: Final = 500_000_000
+SMOOTHED_SLOW_NS: Final = 1_500_000_000
 #: At least so long, of one that has just begun to work: two looks tell that it is greedy.
 SMOOTHED_FIRST_NS: Final = 200_000_000
 #: Time in which each greedy tenant has its turn. The GPU loses about 0.1 ms at each change, and
@@ -31,16 +32,6 @@ SMOOTHED_FIRST_NS: Final = 200_000_000
 #: Neither a second nor NVML's samples, of a sixth of one, are a multiple of it: where NVML has only
 #: the last sample, each look would show the same part of a period, and one tenant all the time.
 PERIOD_NS: Final = 220_000_000
-#: A tenant is greedy that is held back for this part of the time, or uses this part of its share.
-PRESSED: Final = 0.3
-FULL: Final = 0.7
-#: Of a GPU that is booked in full, so much can be given out: changes of turns and timing cost.
-BOOKABLE: Final = 0.98
-#: How fast the window of a tenant grows that gets less than its share (per second, of what it
-#: lacks), and how far it grows and shrinks: parts of its share.
-STRETCHING: Final = 3.2
-STRETCH: Final = 1.0
-SHRINK: Final = 0.5
 #: Corrections of prices stay in these bounds, whatever was measured.
 SCALES: Final = (0.25, 16.0)
 #: What is left of a measurement's weight when the next one comes, a second later.
@@ -67,12 +58,30 @@ class Activity(msgspec.Struct, frozen=True):
     #: The same over a longer time, and how much of that time it was held back.
     used_long: float = 0.0
     pressed: float = 0.0
+    #: GPU time charged per time over a time in which all windows and long kernels even out.
+    used_slow: float = 0.0
     #: Has been held back, or still is, since the reading before the last.
     held_back: bool = False
     #: Time of its last sign of work; None: none seen.
     worked_ns: int | None = None
     #: Since when it has been active without a pause; of what was before, means tell nothing.
     since_ns: int = 0
+    #: (time, GPU time charged until then) at the readings of the last period of turns.
+    marks: tuple[tuple[int, int], ...] = ()
+
+    @property
+    def used_turn(self) -> float:
+        """GPU time charged per time over the last period of turns, in which each had its window.
+
+        A moving mean tells of it so late that windows corrected by it go to and fro.
+        """
+        if len(self.marks) < 2:
+            return self.used
+        (first_ns, first), (then_ns, then) = self.marks[:2]
+        last_ns, last = self.marks[-1]
+        begin_ns = max(first_ns, last_ns - PERIOD_NS)
+        before = first + (then - first) * (begin_ns - first_ns) / (then_ns - first_ns)
+        return (last - before) / (last_ns - begin_ns)
 
     def is_active(self, now_ns: int) -> bool:
         """Whether it had work lately."""
@@ -91,6 +100,8 @@ class TenantDemand(msgspec.Struct, frozen=True):
         held_back: would use more if it could.
         pressed: how much of the time it is held back.
         used_long: share that it uses, over a longer time.
+        used_turn: share that it used in the last period of turns.
+        used_slow: share that it uses, over the longest time.
         limited: has a limit; whoever has none cannot be told to take turns.
         by_mps: its processes are clients of an MPS server.
         room: share by which it may want more than it used.
@@ -105,6 +116,8 @@ class TenantDemand(msgspec.Struct, frozen=True):
     held_back: bool = False
     pressed: float = 0.0
     used_long: float = 0.0
+    used_turn: float = 0.0
+    used_slow: float = 0.0
     limited: bool = True
     by_mps: bool = False
     room: float = ROOM[1]
@@ -119,18 +132,6 @@ class TenantDemand(msgspec.Struct, frozen=True):
         if not self.held_back:
             expected = min(expected, self.used * ROOM[0] + self.room)
         return expected if self.soft else min(expected, self.guaranteed)
-
-
-class Turn(msgspec.Struct, frozen=True):
-    """A tenant's window in each period, as parts of it, and its share.
-
-    `extra` is what its window has beyond its share, because the kernels of others reach into it.
-    """
-
-    begin: float
-    length: float
-    share: float
-    extra: float = 0.0
 
 
 #: Measurements left out at the start, and when a limit changes.
@@ -178,17 +179,30 @@ def observe(before: Activity | None, reading: Reading) -> Activity:
     has_work = charged > 0 or reading.launches > before.last.launches or reading.waiting > 0
     began = has_work and not before.is_active(reading.now_ns)
     since_ns = before.last.now_ns if began else before.since_ns
-    known_ns = min(SMOOTHED_LONG_NS, max(SMOOTHED_FIRST_NS, reading.now_ns - since_ns))
-    weight, slowly = min(1.0, span / SMOOTHED_NS), min(1.0, span / known_ns)
+    known_ns = max(SMOOTHED_FIRST_NS, reading.now_ns - since_ns)
+    weight = min(1.0, span / SMOOTHED_NS)
+    slowly = min(1.0, span / min(SMOOTHED_LONG_NS, known_ns))
+    slowest = min(1.0, span / min(SMOOTHED_SLOW_NS, known_ns))
     return Activity(
         last=reading,
         used=before.used + weight * (charged / span - before.used),
         pressed=before.pressed + slowly * ((reading.waiting > 0) - before.pressed),
         used_long=before.used_long + slowly * (charged / span - before.used_long),
+        used_slow=before.used_slow + slowest * (charged / span - before.used_slow),
         held_back=reading.waiting > 0 or before.last.waiting > 0,
         worked_ns=reading.now_ns if has_work else before.worked_ns,
         since_ns=since_ns,
+        marks=_marked(before, reading.now_ns, charged),
     )
+
+
+def _marked(before: Activity, now_ns: int, charged: int) -> tuple[tuple[int, int], ...]:
+    """Adds a mark; of those before the period that ends now, the last one stays."""
+    marks = before.marks or ((before.last.now_ns, 0),)
+    marks = (*marks, (now_ns, marks[-1][1] + charged))
+    while marks[1][0] <= now_ns - PERIOD_NS:
+        marks = marks[1:]
+    return marks
 
 
 def grant(demands: Mapping[str, TenantDemand]) -> dict[str, float]:
@@ -221,53 +235,6 @@ def neighbours(name: str, demands: Mapping[str, TenantDemand]) -> tuple[int, flo
     clients = [] if me is not None and me.by_mps else [d for d in others if d.by_mps]
     used = sum(demand.used for demand in (*apart, *clients))
     return len(apart) + bool(clients), min(1.0, round(used, 2))
-
-
-def turns(
-    demands: Mapping[str, TenantDemand],
-    granted: Mapping[str, float],
-    before: Mapping[str, Turn] | None = None,
-    seconds: float = 0.05,
-) -> dict[str, Turn]:
-    """Turns for tenants that all want more than they may have; others have none.
-
-    Left to time slices, such tenants meet on the GPU all the time, which then loses some percent to
-    switching between them, and their kernels cannot be timed. A tenant that uses less than it may
-    is in no need of a turn: it may launch whenever it likes, and waits for nobody.
-
-    Args:
-        demands: all tenants of a GPU.
-        granted: what `grant` gave them.
-        before: the turns until now.
-        seconds: how long those held.
-    """
-    greedy = [
-        name
-        for name, demand in demands.items()
-        if demand.active and (demand.pressed > PRESSED or demand.used_long > FULL * granted[name])
-    ]
-    if len(greedy) < 2 or not all(demands[name].limited for name in greedy):
-        return {}
-    total = sum(granted[name] for name in greedy)
-    rest = sum(
-        demand.used for name, demand in demands.items() if name not in greedy and demand.active
-    )
-    scale = min(1.0, max(0.5, (BOOKABLE - rest) / total))
-    extra: dict[str, float] = {}
-    for name in greedy:
-        turn, share = (before or {}).get(name), granted[name] * scale
-        missing = share - demands[name].used_long if turn else 0.0
-        known = turn.extra if turn else 0.0
-        wanted = known + STRETCHING * seconds * missing
-        extra[name] = min(STRETCH * granted[name], max(-SHRINK * granted[name], wanted))
-    whole = total + sum(extra.values())
-    found: dict[str, Turn] = {}
-    begin = 0.0
-    for name in greedy:
-        length = (granted[name] + extra[name]) / whole
-        found[name] = Turn(begin, length, granted[name] * scale, extra[name])
-        begin += length
-    return found
 
 
 def moved(before: Price, beside: frozenset[str], percent: int = 0) -> Price:

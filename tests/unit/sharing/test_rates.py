@@ -6,21 +6,20 @@ from hypothesis import strategies as st
 
 from alnair.sharing.rates import (
     LINGER_NS,
-    PRESSED,
+    PERIOD_NS,
     SCALES,
     YIELDED,
     Activity,
     Price,
     Reading,
     TenantDemand,
-    Turn,
     grant,
     moved,
     neighbours,
     observe,
-    turns,
     weigh,
 )
+from alnair.sharing.turns import PRESSED
 
 MS = 1_000_000
 CASES: list[tuple[str, dict[str, TenantDemand], dict[str, float]]] = [
@@ -171,6 +170,21 @@ def test_two_looks_tell_who_began_to_want_more_than_its_share_and_one_does_not()
     assert charged[9] > 0.85 * 0.4  # by the mean over half a second alone: 0.65
 
 
+def test_use_of_the_last_period_of_turns_is_the_same_at_each_reading() -> None:
+    """A window of 66 ms in each 220 is 0.3, though readings are no part of a period."""
+    activity, window = None, PERIOD_NS * 3 // 10
+    for tick in range(40):
+        now = tick * 50 * MS
+        charged = now // PERIOD_NS * window + min(now % PERIOD_NS, window)
+        activity = observe(activity, Reading(now, charged, tick, waiting=1))
+        if now >= PERIOD_NS:
+            # A window's edge between two readings is told to a part of their distance only.
+            assert activity.used_turn == pytest.approx(0.3, abs=0.06)
+            assert len(activity.marks) <= 6
+    activity = observe(activity, Reading(now + 10 * PERIOD_NS, charged, 40, waiting=0))
+    assert activity.used_turn == 0.0
+
+
 def test_a_waiting_thread_is_work_and_a_lost_slot_is_none() -> None:
     first = observe(None, Reading(0, 900, 9, waiting=1))
     assert first.is_active(0)
@@ -222,60 +236,3 @@ def test_what_was_known_beside_others_is_forgotten_and_late_samples_are_left_out
     assert price.scale == 1.0
     assert weigh(price, predicted=0.5, measured=0.5).scale == 1.0
     assert weigh(price, predicted=0.5, measured=0.4).scale == pytest.approx(0.8)
-
-
-def test_greedy_tenants_take_turns_that_fill_the_period() -> None:
-    claims = {
-        "a": TenantDemand(0.3, pressed=0.6, used_long=0.3),
-        "b": TenantDemand(0.6, used_long=0.55),
-        "c": TenantDemand(0.1, used=0.02, used_long=0.02),
-    }
-    found = turns(claims, {"a": 0.3, "b": 0.6, "c": 0.1})
-    assert set(found) == {"a", "b"}
-    assert sum(turn.length for turn in found.values()) == pytest.approx(1.0)
-    assert found["b"].begin == pytest.approx(found["a"].length)
-    assert found["a"].length == pytest.approx(1 / 3, abs=0.02)
-    assert sum(turn.share for turn in found.values()) <= 0.9 + 1e-9
-
-
-def test_one_greedy_tenant_alone_has_no_turns() -> None:
-    claims = {"a": TenantDemand(0.5, pressed=1.0), "b": TenantDemand(0.5, used=0.1, used_long=0.1)}
-    assert turns(claims, {"a": 0.5, "b": 0.5}) == {}
-
-
-def test_nobody_takes_turns_with_one_that_has_no_limit() -> None:
-    claims = {
-        "a": TenantDemand(0.5, pressed=1.0),
-        "b": TenantDemand(0.5, used_long=0.5, limited=False),
-    }
-    assert turns(claims, {"a": 0.5, "b": 0.5}) == {}
-
-
-def test_a_window_grows_in_two_seconds_as_far_as_long_kernels_reach_into_it() -> None:
-    """Of others: they take 20 ms of what it has in each period of 200."""
-    granted, found = {"a": 0.3, "b": 0.7}, dict[str, Turn]()
-    for _ in range(40):
-        length = found["a"].length if found else 0.3
-        claims = {
-            "a": TenantDemand(0.3, pressed=1.0, used_long=length - 0.1),
-            "b": TenantDemand(0.7, pressed=1.0, used_long=0.686),
-        }
-        found = turns(claims, granted, found)
-    assert found["a"].length - 0.1 > 0.28
-
-
-def test_a_window_stretches_for_who_falls_behind() -> None:
-    claims = {
-        "a": TenantDemand(0.5, pressed=1.0, used_long=0.3),
-        "b": TenantDemand(0.5, pressed=1.0, used_long=0.5),
-    }
-    granted = {"a": 0.5, "b": 0.5}
-    found = turns(claims, granted)
-    assert found["a"].length == pytest.approx(found["b"].length)
-    for _ in range(20):
-        found = turns(claims, granted, found)
-    assert found["a"].length > 0.53
-    assert found["a"].share == pytest.approx(found["b"].share)
-    for _ in range(1000):
-        found = turns(claims, granted, found)
-    assert found["b"].length > 0.19  # at least two fifths of its share, whatever another lacks

@@ -15,6 +15,7 @@ from alnair.node.vgpu.containers.container_slices import guaranteed
 from alnair.node.vgpu.pages.counters import Slot
 from alnair.sharing import rates
 from alnair.sharing.belief import Belief, believed
+from alnair.sharing.turns import Turn, turns
 
 #: Time between ticks; the control loop's delay, so a tenth of the 500 ms that limits may take.
 TICK_NS: Final = 50_000_000
@@ -55,7 +56,7 @@ class Compute:
         #: Containers that are so on all of their GPUs.
         self._all_asleep: set[str] = set()
         self.busy: set[str] = set()
-        self._turns: dict[str, dict[str, rates.Turn]] = {}
+        self._turns: dict[str, dict[str, Turn]] = {}
         self.throttled: set[_Key] = set()
         self.by_mps: set[_Key] = set()
         self.beliefs: dict[_Key, Belief] = {}
@@ -135,6 +136,8 @@ class Compute:
                 held_back=seen.held_back,
                 pressed=seen.pressed,
                 used_long=seen.used_long,
+                used_turn=seen.used_turn,
+                used_slow=seen.used_slow,
                 limited=bool(percent),
                 by_mps=(container.assignment.name, uuid) in self.by_mps,
             )
@@ -142,10 +145,10 @@ class Compute:
             demands[container.assignment.name] = believed(said, belief) if belief else said
         granted = rates.grant(demands) if is_busy else {}
         self._note_given(uuid, demands, granted, now_ns)
-        turns = rates.turns(demands, granted, self._turns.get(uuid)) if granted else {}
-        self._turns[uuid] = turns
+        taken = turns(demands, granted, self._turns.get(uuid)) if granted else {}
+        self._turns[uuid] = taken
         for container, row, _ in rows:
-            turn = turns.get(container.assignment.name)
+            turn = taken.get(container.assignment.name)
             self._write(container, row, demands, granted, turn, now_ns)
 
     def _note_given(
@@ -169,7 +172,7 @@ class Compute:
         row: int,
         demands: dict[str, rates.TenantDemand],
         granted: dict[str, float],
-        turn: rates.Turn | None,
+        turn: Turn | None,
         now_ns: int,
     ) -> None:
         share = container.assignment.shares[row]
