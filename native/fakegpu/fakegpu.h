@@ -14,6 +14,7 @@
  *   FAKEGPU_CUDA         driver version presented: 11080, 12040, 13000, 13050 (default: the newest)
  *   FAKEGPU_FAULT        faults of this process, "name=value,..."; see faults.h
  *   CUDA_VISIBLE_DEVICES as the real driver (ordinals, UUIDs)
+ *   CUDA_LAUNCH_BLOCKING 1: a launch of a kernel returns when it has run
  *
  * A kernel's name tells what it does, so that any program can be a load: cuModuleGetFunction
  * accepts

@@ -78,6 +78,17 @@ def test_launches_that_wait_behind_one_that_does_not_end_keep_no_others_from_bei
     assert 5 <= done.printed[0][0]["launches"] <= 16  # of 40 that the GPU could run
 
 
+def test_calls_that_wait_for_their_kernels_are_not_taken_to_load_code() -> None:
+    """No price is ever known, and nobody corrects: 0.3 s in all are taken on trust."""
+    load = Tenant(
+        "shapes:ns_5000000", PERCENT, program="evade", environment={"CUDA_LAUNCH_BLOCKING": "1"}
+    )
+    with Shares([load], 8.0, serves=False) as shares:
+        done = shares.run()
+    assert 0.15 <= done.share(0, 1.0, 7.8) <= PERCENT / 100 + 0.02
+    assert done.share(0, 0.0, 7.8) <= PERCENT / 100 + 0.05
+
+
 @pytest.mark.parametrize("load", [TINY, GRAPHS])
 def test_a_first_launch_that_loads_code_is_not_the_price_of_the_kernel(load: str) -> None:
     with Shares([Tenant(load, PERCENT)], 6.0, serves=False, load_us=100_000) as shares:

@@ -51,10 +51,18 @@ def counted(fake: Fake, its: Container) -> int:
     return charged
 
 
-def test_work_is_charged_to_the_gpu_of_its_stream() -> None:
+@pytest.mark.parametrize(
+    "mode",
+    [
+        pytest.param({}, id="as ever"),
+        # A thread that stands still in its first launch looks the same, on a busy machine.
+        pytest.param({"CUDA_LAUNCH_BLOCKING": "1"}, id="launches wait for the kernel"),
+    ],
+)
+def test_work_is_charged_to_the_gpu_of_its_stream(mode: dict[str, str]) -> None:
     program = build.client("foreign_gpu", "-l:libcuda.so.1")
     with Fake(gpus=2) as fake, Container(fake.uuid(0), fake.uuid(1), compute_percent=90) as its:
-        environment = fake.environment() | its.environment()
+        environment = fake.environment() | its.environment() | mode
         with build.start(program, environment=environment) as process:
             assert process.stdout
             assert process.stdin

@@ -1,9 +1,20 @@
 /* Launches of kernels. */
 #include "streams/launch.h"
 
+#include <stdlib.h>
+#include <string.h>
+
 #include "clock/clock.h"
+#include "engine/engine.h"
 #include "modules/function.h"
 #include "streams/submit.h"
+
+/* CUDA_LAUNCH_BLOCKING=1: a launch returns when its kernel has run, as for debugging. */
+static bool is_blocking(void)
+{
+    const char *text = getenv("CUDA_LAUNCH_BLOCKING");
+    return text && strcmp(text, "1") == 0;
+}
 
 CUresult fg_launch(CUfunction handle, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
                    unsigned by, unsigned bz, unsigned shared, CUstream hstream, bool cooperative,
@@ -40,7 +51,10 @@ CUresult fg_launch(CUfunction handle, unsigned gx, unsigned gy, unsigned gz, uns
                                       .sharedMemBytes = shared,
                                       .kernelParams = params,
                                       .extra = extra}};
-    return fg_stream_submit(stream, &work, NULL);
+    result = fg_stream_submit(stream, &work, NULL);
+    if (!result && !stream->capture && is_blocking())
+        fg_engine_stream_wait(stream->engine, fg_engine_stream_tail(stream->engine));
+    return result;
 }
 
 CUresult FG(cuLaunchKernel)(CUfunction f, unsigned int gx, unsigned int gy, unsigned int gz,

@@ -58,6 +58,10 @@ struct vg_cost {
     struct vg_price price __attribute__((aligned(64)));
     _Atomic uint64_t timed_ns;  /* when one was timed last; 0: never */
     _Atomic uint32_t strangers; /* launches before the first sample came back */
+    /* launches whose samples were no price: they took between these sums (ns), of which the lower one
+     * was charged; written under the lock */
+    _Atomic uint32_t unsure;
+    float at_least, at_most;
 };
 _Static_assert(sizeof(struct vg_cost) == 128, "two cache lines");
 struct vg_cost *vg_cost(int row, const void *kernel, uint64_t shape);
@@ -92,6 +96,15 @@ void vg_countdowns_end(void); /* the calling thread ends */
 /* A launch was timed, of the kernel that had this key in the entry; what is owed for it: see
  * vg_price_update. */
 int64_t vg_cost_measured(struct vg_cost *cost, uint64_t key, const struct vg_timed *timed);
+/* The same of a first launch whose events span the call: it took what is said, or up to so much
+ * more. The call loaded code, or it waited for the kernel (CUDA_LAUNCH_BLOCKING), or the thread
+ * stood still in it. That is no price: the next launch is timed, and tells what is owed for both. */
+int64_t vg_cost_unsure(struct vg_cost *cost, uint64_t key, const struct vg_timed *timed,
+                       uint64_t more);
+static inline bool vg_cost_is_unsure(const struct vg_cost *cost)
+{
+    return atomic_load_explicit(&cost->unsure, memory_order_relaxed) > 0;
+}
 void vg_costs_forked(void);
 
 /* ---- contention.c ---------------------------------------------------------------------------- */

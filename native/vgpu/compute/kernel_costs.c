@@ -19,6 +19,9 @@
 
 static struct vg_cost table[ENTRIES] __attribute__((aligned(64)));
 static struct vg_cost crowd;
+/* ns that unsure launches may have taken and were not charged; given back where a price is known, not
+ * where an entry is forgotten */
+static float trusted;
 static atomic_flag lock = ATOMIC_FLAG_INIT;
 
 static uint64_t mixed(uint64_t a, uint64_t b)
@@ -68,6 +71,13 @@ static void keep(struct vg_cost *cost, const struct vg_price *price)
     __atomic_store_n(&cost->price.count, price->count, __ATOMIC_RELAXED);
 }
 
+/* The lock is held. */
+static void no_longer_unsure(struct vg_cost *cost)
+{
+    atomic_store_explicit(&cost->unsure, 0, memory_order_relaxed);
+    cost->at_least = cost->at_most = 0;
+}
+
 /* Who still launches what was here counts into the wrong entry once; what it timed does not
  * (vg_cost_measured). */
 static void forget(struct vg_cost *cost, uint64_t key)
@@ -77,6 +87,7 @@ static void forget(struct vg_cost *cost, uint64_t key)
     atomic_store_explicit(&cost->used, atomic_load(&vg_costs_epoch), memory_order_relaxed);
     atomic_store_explicit(&cost->strangers, 0, memory_order_relaxed);
     atomic_store_explicit(&cost->timed_ns, 0, memory_order_relaxed);
+    no_longer_unsure(cost);
     keep(cost, &(struct vg_price){0});
     atomic_store(&cost->key, key);
 }
@@ -202,6 +213,18 @@ void vg_countdowns_end(void)
 
 /* ---- prices ---------------------------------------------------------------------------------- */
 
+/* The lock is held. What they took beyond what was charged, now that it is known what one takes. */
+static int64_t owed_for_unsure(struct vg_cost *cost, float each)
+{
+    float took = (float)atomic_load_explicit(&cost->unsure, memory_order_relaxed) * each;
+    took = took < cost->at_least ? cost->at_least : took > cost->at_most ? cost->at_most : took;
+    int64_t owed = (int64_t)(took - cost->at_least);
+    float left = trusted - (cost->at_most - cost->at_least);
+    trusted = left > 0 ? left : 0;
+    no_longer_unsure(cost);
+    return owed;
+}
+
 int64_t vg_cost_measured(struct vg_cost *cost, uint64_t key, const struct vg_timed *timed)
 {
     lock_begin();
@@ -212,11 +235,32 @@ int64_t vg_cost_measured(struct vg_cost *cost, uint64_t key, const struct vg_tim
     struct vg_price_change change = vg_price_update(cost->price, timed);
     keep(cost, &change.price);
     if (change.price.count) {
+        change.owed += owed_for_unsure(cost, change.price.mean);
         uint64_t predicted = (uint64_t)change.price.mean;
         atomic_store_explicit(&cost->predicted, predicted ? predicted : 1, memory_order_relaxed);
     }
     lock_end();
     return change.owed;
+}
+
+int64_t vg_cost_unsure(struct vg_cost *cost, uint64_t key, const struct vg_timed *timed,
+                       uint64_t more)
+{
+    float least = (float)timed->elapsed, most = least + (float)more;
+    lock_begin();
+    /* What is not launched again would have it for nothing: that is no more than this, in all. */
+    if (atomic_load_explicit(&cost->key, memory_order_relaxed) != key ||
+        trusted + most - least > TRUST_NS)
+        least = most;
+    else
+        trusted += most - least;
+    if (atomic_load_explicit(&cost->key, memory_order_relaxed) == key) {
+        cost->at_least += least;
+        cost->at_most += most;
+        atomic_fetch_add_explicit(&cost->unsure, 1, memory_order_relaxed);
+    }
+    lock_end();
+    return (int64_t)least - (int64_t)timed->charged;
 }
 
 void vg_costs_forked(void)

@@ -41,7 +41,12 @@
 /* what events cannot time is waited for so long at most: longer, it may wait for us. Choice */
 #define UNSEEN_MOST_NS 1000000000ull
 #define UNSEEN_NS 20000000ull /* the same where its stream may not be asked. Choice */
-#define CALIBRATED 64u        /* one sample in so many also times nothing at all. Choice */
+/* a first launch is timed well enough where its call took no more than this part of it. Choice */
+#define UNSURE_PART 8
+/* in so much time together such calls are taken to have loaded code; then for kernels that ran: as
+ * much as an idle tenant may save (BURST_NS). Choice */
+#define TRUST_NS 300000000.0f
+#define CALIBRATED 64u /* one sample in so many also times nothing at all. Choice */
 
 /* ---- of the mean ----------------------------------------------------------------------------- */
 /* samples over which the mean moves, per relative variance: its error is then 1 / sqrt(2 * 2500),

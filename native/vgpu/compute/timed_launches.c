@@ -187,7 +187,7 @@ void vg_sample_begin(struct vg_work *work, struct vg_cost *cost, uint64_t start,
     sample->contention.siblings = vg_siblings(row, now);
     sample->stands_for = is_due ? vg_countdown_begin(cost) : 1;
     sample->since = atomic_exchange_explicit(&cost->timed_ns, now, memory_order_relaxed);
-    sample->loading = now;
+    sample->loading = vg_cost_is_unsure(cost) ? 0 : now; /* what is so was launched before */
     sample->place = vg_overlap_joined(row, stream, !sample->is_unknown);
     if (sample->place.group && !sample->place.at)
         atomic_store_explicit(&first_slot, (uint32_t)(sample - slots), memory_order_relaxed);
@@ -236,7 +236,8 @@ void vg_sample_end(const struct vg_work *work, CUresult result, CUstream stream)
     if (done) {
         /* Where the GPU had come to the first event by now, the time of this call is in between,
          * and in the first one code is loaded. */
-        bool spans = sample->is_unknown && REAL(cuEventQuery)(sample->before) == CUDA_SUCCESS;
+        bool spans = sample->is_unknown && sample->loading &&
+                     REAL(cuEventQuery)(sample->before) == CUDA_SUCCESS;
         sample->loading = spans ? vg_now_ns() - sample->loading : 0;
         done = REAL(cuEventRecord)(sample->after, stream) == CUDA_SUCCESS;
         vg_captures_back(kept);
@@ -293,9 +294,10 @@ static void take(struct vg_sample *sample)
     if (sample->is_calibrating)
         calibrate(sample);
     uint64_t empty = atomic_load_explicit(&empty_ns[sample->row], memory_order_relaxed);
-    uint64_t elapsed = between(sample->before, sample->after);
+    uint64_t spanned = between(sample->before, sample->after), elapsed = spanned;
     if (sample->loading && elapsed > PRIOR_NS)
         elapsed = elapsed > sample->loading + PRIOR_NS ? elapsed - sample->loading : PRIOR_NS;
+    uint64_t unsure = spanned - elapsed;
     uint64_t now = vg_now_ns();
     atomic_store_explicit(&last_taken, now, memory_order_relaxed);
     struct vg_contention at_end = vg_contention(sample->row, now);
@@ -310,7 +312,9 @@ static void take(struct vg_sample *sample)
         sample->stands_for, sample->since ? now - sample->since : 0, now,
         sample->contention};
     if (elapsed)
-        vg_owe(sample->row, vg_cost_measured(sample->cost, sample->key, &timed));
+        vg_owe(sample->row, unsure > timed.elapsed / UNSURE_PART
+                                ? vg_cost_unsure(sample->cost, sample->key, &timed, unsure)
+                                : vg_cost_measured(sample->cost, sample->key, &timed));
     double begin;
     bool is_cut =
         timed.contention.neighbours && (float)timed.elapsed > LONG_RUN((float)timed.charged);
