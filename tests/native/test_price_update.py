@@ -36,6 +36,7 @@ class Price(ctypes.Structure):
 
     _fields_ = (
         ("count", _U32),
+        ("long_runs", _FLOAT),
         ("mean", _FLOAT),
         ("square", _FLOAT),
         ("least", _FLOAT),
@@ -44,7 +45,6 @@ class Price(ctypes.Structure):
         ("doubts", _U32),
         ("doubted", _FLOAT),
         ("doubted_like", _FLOAT),
-        ("long_runs", _FLOAT),
     )
 
 
@@ -224,9 +224,34 @@ CASES = [
         {"count": 2, "mean": 3 * MS}, 4 * -4 * MS, charged=5 * MS, stands_for=4,
     ),
     Case(
+        "but not all that is known of a kernel whose runs differ",
+        known(200 * US, 300, square=10 * (200 * US) ** 2, alone_ms=0), QUIET, 4 * US,
+        {"count": 257, "mean": 200 * US - 196 * US / 257}, -6 * US,
+    ),
+    Case(
         "a short kernel that took a slice longer was cut",
         known(10 * US, alone_ms=0), BESIDE, 2 * MS + 10 * US,
         {"mean": 10 * US}, 0,
+    ),
+    Case(
+        "what it and its like would have taken, were they long, is remembered",
+        known(10 * US, alone_ms=0), BESIDE, 2 * MS,
+        {"doubted_like": 16 * MS - 16 * 10 * US}, 0, stands_for=16, passed=20 * MS,
+    ),
+    Case(
+        "but no more than passed since the one timed before",
+        known(10 * US, alone_ms=0), BESIDE, 2 * MS,
+        {"doubted_like": MS + 5 * MS - 16 * 10 * US}, 0, stands_for=16, passed=5 * MS,
+    ),
+    Case(
+        "it is owed once long runs are more frequent than cuts",
+        known(10 * US, long_runs=0.5, doubted_like=64 * MS, alone_ms=0), BESIDE, 10 * US,
+        {"count": 101, "doubted_like": 0}, 63 * MS,
+    ),
+    Case(
+        "and forgotten while they are not",
+        known(10 * US, doubted_like=64 * MS, alone_ms=0), BESIDE, 10 * US,
+        {"count": 101, "doubted_like": 63 * MS}, 0,
     ),
     Case(
         "one that took longer than all others' slices was not",

@@ -6,6 +6,7 @@
  * call; a forked child makes it anew. Where the table is full a new kernel takes the place of one
  * that was not launched for a while; where there is none, strangers share one entry. */
 #include <sched.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -63,12 +64,14 @@ static bool is_unused(const struct vg_cost *cost, uint32_t epoch)
     return (int32_t)(epoch - atomic_load_explicit(&cost->used, memory_order_relaxed)) > 1;
 }
 
-/* The lock is held; readers look at the count without it. */
+/* The lock is held; `distance` reads the first two without it. */
 static void keep(struct vg_cost *cost, const struct vg_price *price)
 {
-    size_t counted = sizeof price->count;
-    memcpy((char *)&cost->price + counted, (const char *)price + counted, sizeof *price - counted);
+    size_t rest = offsetof(struct vg_price, mean);
+    memcpy((char *)&cost->price + rest, (const char *)price + rest, sizeof *price - rest);
     __atomic_store_n(&cost->price.count, price->count, __ATOMIC_RELAXED);
+    float long_runs = price->long_runs;
+    __atomic_store(&cost->price.long_runs, &long_runs, __ATOMIC_RELAXED);
 }
 
 /* The lock is held. */
@@ -152,6 +155,14 @@ static uint32_t random_number(void)
     return random;
 }
 
+/* Few samples are known, or one of the last took long: whether it has long runs shows soon. */
+static bool is_taken_densely(const struct vg_price *price)
+{
+    float long_runs;
+    __atomic_load(&price->long_runs, &long_runs, __ATOMIC_RELAXED);
+    return __atomic_load_n(&price->count, __ATOMIC_RELAXED) < MANY || long_runs > LONG_SEEN;
+}
+
 /* Launches from one that is timed to the next, in the mean. */
 static uint32_t distance(const struct vg_cost *cost)
 {
@@ -159,7 +170,7 @@ static uint32_t distance(const struct vg_cost *cost)
     /* 0: not known yet */
     uint64_t launches = predicted ? OVERHEAD_NS / predicted : 1;
     launches = launches < 1 ? 1 : launches > SPARSEST ? SPARSEST : launches;
-    if (__atomic_load_n(&cost->price.count, __ATOMIC_RELAXED) < MANY && launches > DENSE)
+    if (launches > DENSE && is_taken_densely(&cost->price))
         launches = DENSE;
     return (uint32_t)launches;
 }

@@ -72,6 +72,8 @@
 /* longer is a long run: jitter is far less, and a cut adds most of a slice. Arithmetic */
 #define LONG_RUN(least) (4 * (least) + SLICE_NS / 4)
 #define LONG_MEMORY 64 /* samples over which long runs are counted. Tried */
+/* one was long among the last ones: half of what it counted then. Choice */
+#define LONG_SEEN (0.5f / LONG_MEMORY)
 /* cut kernels are long less often: slices cut (least + EVENTS_NS) / SLICE_NS of them; four times
  * that, and 4 %, which is chance among LONG_MEMORY. Arithmetic, and tried */
 #define LONG_PART(least) (0.04f + 4 * ((least) + EVENTS_NS) / SLICE_NS)

@@ -76,6 +76,15 @@ static void learn(struct vg_price *price, double ns)
         price->count++;
 }
 
+/* What was learnt beside others is worth less than the first sample without; of a kernel whose runs
+ * differ, than so many more as its mean takes more samples. */
+static void trust_less(struct vg_price *price)
+{
+    uint32_t most = (uint32_t)(window(price) / FEWEST_SAMPLES);
+    if (price->count > most)
+        price->count = most;
+}
+
 /* Slices of others cut a kernel the seldomer the shorter it is. One that takes much longer far more
  * often than that has long runs of its own. */
 static bool has_long_runs(const struct vg_price *price)
@@ -121,38 +130,70 @@ static int64_t owed_for_like(const struct vg_timed *timed, double each)
     return (int64_t)(took - others * (double)timed->charged);
 }
 
+/* What would be owed for a launch that was taken to be cut, and for its like, had it been long:
+ * its like ran since the one timed before, so they took no longer than that. */
+static double owed_if_long(const struct vg_price *price, const struct vg_timed *timed, double ns)
+{
+    double like = (timed->stands_for - 1.0) * ns;
+    if (timed->passed && like > (double)timed->passed)
+        like = (double)timed->passed;
+    return ns + like - timed->stands_for * (double)price->mean;
+}
+
+/* Samples beside neighbours: of the last ones that were taken to be cut it is owed what they took,
+ * once it is known that the kernel has long runs of its own. */
+static int64_t owed_for_cut(struct vg_price *price)
+{
+    int64_t owed = 0;
+    if (price->doubts)
+        price->doubts = 0, price->doubted_like = 0;
+    price->doubted_like -= price->doubted_like / LONG_MEMORY;
+    if (has_long_runs(price)) {
+        owed = (int64_t)price->doubted_like;
+        price->doubted_like = 0;
+    }
+    return owed;
+}
+
+/* Samples without: what was long counts once nobody can have come, and is owed. */
+static int64_t owed_for_doubted(struct vg_price *price, uint32_t now_ms)
+{
+    if (!price->doubts || now_ms - price->doubt_ms <= LATE_MS)
+        return 0;
+    int64_t owed = (int64_t)(((double)price->doubted - price->mean) * price->doubts);
+    owed += (int64_t)price->doubted_like;
+    price->doubted_like = 0;
+    /* a single one is no part of a mean that does not stand yet */
+    if (price->doubts == 1 && price->count < SETTLED_COUNT)
+        price->doubts = 0;
+    for (; price->doubts; price->doubts--)
+        learn(price, price->doubted);
+    return owed;
+}
+
 /* A short kernel that takes much longer now and then either was cut by a slice of another, which
  * says nothing of itself, or does have long runs. Seldom, and with neighbours, it was cut. Without,
  * they may have come just now: such samples count, and what was not charged is owed, once it is
- * sure that nobody came. */
+ * sure that nobody came. `ns` is its own time. */
 static bool is_doubtful(struct vg_price *price, const struct vg_timed *timed, uint32_t neighbours,
-                        uint32_t now_ms, int64_t *owed)
+                        uint32_t now_ms, double ns)
 {
     float longest = longest_short(price);
     uint64_t elapsed = timed->elapsed;
-    if (neighbours) {
-        price->doubts = 0, price->doubted_like = 0;
-    } else if (price->doubts && now_ms - price->doubt_ms > LATE_MS) {
-        *owed += (int64_t)(((double)price->doubted - price->mean) * price->doubts);
-        *owed += (int64_t)price->doubted_like;
-        price->doubted_like = 0;
-        /* a single one is no part of a mean that does not stand yet */
-        if (price->doubts == 1 && price->count < SETTLED_COUNT)
-            price->doubts = 0;
-        for (; price->doubts; price->doubts--)
-            learn(price, price->doubted);
-    }
     if ((float)elapsed <= longest || has_long_runs(price))
         return false;
-    /* A short one is cut once at most: what takes longer than all others' slices is a long run. */
-    if (neighbours && elapsed > OTHERS_SPAN(neighbours))
-        return false;
-    if (!neighbours) {
-        if (!price->doubts++)
-            price->doubt_ms = now_ms;
-        price->doubted += ((float)elapsed - price->doubted) / (float)price->doubts;
-        price->doubted_like += (float)owed_for_like(timed, (double)elapsed);
+    if (neighbours) {
+        /* A short one is cut once at most: what takes longer than all others' slices is a long
+         * run. */
+        if (elapsed > OTHERS_SPAN(neighbours))
+            return false;
+        price->doubted_like += (float)owed_if_long(price, timed, ns);
+        return true;
     }
+    if (!price->doubts++)
+        price->doubt_ms = now_ms, price->doubted_like = 0;
+    price->doubted += ((float)elapsed - price->doubted) / (float)price->doubts;
+    price->doubted_like += (float)owed_for_like(timed, (double)elapsed);
     return true;
 }
 
@@ -175,13 +216,13 @@ struct vg_price_change vg_price_update(struct vg_price price, const struct vg_ti
     bool was_alone = price.alone_ms && now_ms - price.alone_ms < STALE_MS;
     bool is_known = price.count >= FEWEST_SAMPLES && price.count >= window(&price) / KNOWN_PART;
     if (is_alone) {
-        /* What was learnt beside others is worth less than the first sample without. */
-        if (!was_alone && price.count > 1)
-            price.count = 1;
+        if (!was_alone)
+            trust_less(&price);
         price.alone_ms = now_ms;
     }
-    int64_t owed = 0, charged = (int64_t)timed->charged;
-    bool is_cut = is_doubtful(&price, timed, disturbers, now_ms, &owed);
+    int64_t charged = (int64_t)timed->charged;
+    int64_t owed = disturbers ? owed_for_cut(&price) : owed_for_doubted(&price, now_ms);
+    bool is_cut = is_doubtful(&price, timed, disturbers, now_ms, ns);
     if (!is_alone && was_alone && is_known) {
         owed += (int64_t)price.mean - charged;
     } else if (is_cut) {

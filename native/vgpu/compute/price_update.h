@@ -22,13 +22,14 @@ struct vg_contention {
 /* All that is remembered of a kernel's samples; zero: nothing. */
 struct vg_price {
     uint32_t count;            /* samples in the mean */
+    float long_runs;           /* part of the last ones that took much longer than the shortest */
     float mean, square;        /* of ns and ns^2, moving */
     float least;               /* ns; the shortest, slowly forgotten */
     uint32_t alone_ms;         /* when a sample that nobody could disturb last came */
     uint32_t doubt_ms, doubts; /* when the first of the doubtful ones came, how many there are */
     float doubted;             /* their mean in ns */
-    float doubted_like;        /* ns that would be owed for the launches that they stand for */
-    float long_runs; /* part of the last samples that took much longer than the shortest */
+    float doubted_like;        /* ns that would be owed for the launches that they stand for;
+                                  beside neighbours for those that were taken to be cut */
 };
 
 /* A launch that was timed. */
