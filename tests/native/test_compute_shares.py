@@ -85,6 +85,15 @@ def test_two_containers_with_unlike_loads_share_as_their_limits_say(
     assert sum(relative) ** 2 / (2 * sum(x * x for x in relative)) >= 0.99
 
 
+@pytest.mark.parametrize(("other", "seed"), [(TINY, 6), (TINY, 10), (FIVE, 6)])
+def test_a_kernel_with_rare_long_runs_shares_from_the_third_second_on(
+    other: str, seed: int
+) -> None:
+    """They look like runs that were cut by a slice: before, one or both were off by 3 points."""
+    got = shares(Tenant(BIMODAL, 30), Tenant(other, 70), seconds=11.9, seed=seed)
+    assert got == pytest.approx([30, 70], abs=2.2)
+
+
 @pytest.mark.parametrize(
     ("loads", "limits"),
     [

@@ -102,6 +102,7 @@ class TenantDemand(msgspec.Struct, frozen=True):
         used_long: share that it uses, over a longer time.
         used_turn: share that it used in the last period of turns.
         used_slow: share that it uses, over the longest time.
+        owes: seconds until it has earned what it was charged.
         limited: has a limit; whoever has none cannot be told to take turns.
         by_mps: its processes are clients of an MPS server.
         room: share by which it may want more than it used.
@@ -118,6 +119,7 @@ class TenantDemand(msgspec.Struct, frozen=True):
     used_long: float = 0.0
     used_turn: float = 0.0
     used_slow: float = 0.0
+    owes: float = 0.0
     limited: bool = True
     by_mps: bool = False
     room: float = ROOM[1]

@@ -8,7 +8,8 @@ whenever it likes, and waits for nobody.
 The last kernel of one reaches into the next one's window, so who gets less than its share there has
 a longer one. Three things look like that and are not, and no window is made longer for them: what
 changing turns costs, of which all have a part; a tenant that has less work than its share; and one
-that launches nothing for a while, because its price is not known yet, or because it lies.
+that launches nothing for a while, because it had more before, because its price is not known yet,
+or because it lies.
 """
 
 from collections.abc import Mapping
@@ -36,6 +37,9 @@ COST: Final = 0.05
 #: A tenant has less work than its window has room for that uses less than this part of it, and is
 #: held back for less than this part of the time: in the windows of others and by long kernels.
 ROOMY: Final = (0.78, 0.8)
+#: A tenant that is so many seconds ahead of what it earned lacks nothing: it had it before. As much
+#: as one that is idle may save; with kernels that are long for its share it is so at times, too.
+OWING: Final = 0.3
 
 
 class Turn(msgspec.Struct, frozen=True):
@@ -106,7 +110,7 @@ def _missing(
     lacking = {
         n: _within(max(LACKING[0], LACKING[1] * due[n]), due[n] - demands[n].used_turn) for n in due
     }
-    filled = {n for n in due if not _has_room(demands[n], before.get(n))}
+    filled = {n for n in due if not _stands_empty(demands[n], before.get(n))}
     cost = _within(COST, sum(due[n] - demands[n].used_slow for n in filled))
     total = sum(due[n] for n in filled)
     # Half of the cost in equal parts, for each change costs both the same, and half by shares:
@@ -119,10 +123,11 @@ def _missing(
     }
 
 
-def _has_room(demand: TenantDemand, turn: Turn | None) -> bool:
-    """Whether a tenant has less work than its window has room for."""
+def _stands_empty(demand: TenantDemand, turn: Turn | None) -> bool:
+    """Whether a longer window would stand empty: it has little work, or waits for what it owes."""
     used, pressed = ROOMY
-    return turn is not None and demand.used_slow < used * turn.length and demand.pressed < pressed
+    has_room = turn is not None and demand.used_slow < used * turn.length
+    return (has_room and demand.pressed < pressed) or demand.owes > OWING
 
 
 def _within(bound: float, value: float) -> float:

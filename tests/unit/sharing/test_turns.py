@@ -3,7 +3,7 @@
 import pytest
 
 from alnair.sharing.rates import TenantDemand
-from alnair.sharing.turns import COST, ROOMY, Turn, turns
+from alnair.sharing.turns import COST, OWING, ROOMY, Turn, turns
 
 
 def test_greedy_tenants_take_turns_that_fill_the_period() -> None:
@@ -103,3 +103,17 @@ def test_a_tenant_that_seems_to_use_nothing_takes_little_from_one_that_uses_its_
     assert min(lengths) > 0.55
     assert lengths[40] > 0.62
     assert lengths[200] > 0.66
+
+
+def test_a_tenant_that_had_its_time_before_keeps_nobody_from_his() -> None:
+    """It waits for what it owes, so a longer window would stand empty."""
+    granted, found = {"a": 0.3, "b": 0.7}, dict[str, Turn]()
+    for _ in range(40):
+        claims = {
+            "a": TenantDemand(0.3, pressed=1.0, owes=2 * OWING),
+            "b": TenantDemand(0.7, pressed=1.0, used_turn=0.7, used_slow=0.7),
+        }
+        found = turns(claims, granted, found)
+    assert found["b"].length == pytest.approx(0.7)
+    claims["a"] = TenantDemand(0.3, pressed=1.0, owes=OWING)
+    assert turns(claims, granted, found)["a"].extra > found["a"].extra

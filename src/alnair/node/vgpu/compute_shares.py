@@ -124,7 +124,7 @@ class Compute:
             if share.uuid == uuid
         ]
         demands = {}
-        for container, _, share in rows:
+        for container, row, share in rows:
             seen = self._activity[container.assignment.name, uuid]
             percent = guaranteed(share)
             said = rates.TenantDemand(
@@ -138,6 +138,7 @@ class Compute:
                 used_long=seen.used_long,
                 used_turn=seen.used_turn,
                 used_slow=seen.used_slow,
+                owes=_owes(container, row, now_ns),
                 limited=bool(percent),
                 by_mps=(container.assignment.name, uuid) in self.by_mps,
             )
@@ -203,6 +204,12 @@ class Compute:
             window_begin_us=int(turn.begin * period_us) if turn else 0,
             window_us=int(turn.length * period_us) if turn else 0,
         )
+
+
+def _owes(container: VgpuContainer, row: int, now_ns: int) -> float:
+    """Return the seconds in which it may launch nothing, by its own account or the server's."""
+    held_ns = int(container.limits.page.device[row].not_before_ns)
+    return max(0, container.counters.earned_ns(row) - now_ns, held_ns - now_ns) / 1e9
 
 
 def _observe(

@@ -62,7 +62,7 @@ class Tenant:
         share = Share(GPU, 8192, percent, soft)
         self.assignment = ContainerSlices(self.name, ContainerMatch(cgroup=f"/c{pid}"), (share,))
         self.limits = Page(share)
-        self.counters = SimpleNamespace(passed=1)
+        self.counters = SimpleNamespace(passed=1, earned_ns=lambda _: int(self.tat * 1e9))
         self.census = SimpleNamespace(pids={pid: 0}, ended={}, known_at=float("inf"))
         self.totals, self.since, self.group = Totals(1), 0.0, object()
         self.tat = self.charged = self.used = self.launches = 0.0

@@ -230,6 +230,7 @@ class Frame(ctypes.LittleEndianStructure):
 FRAME_BYTES: Final = ctypes.sizeof(Frame)
 LIMITS_BYTES: Final = ctypes.sizeof(Limits)
 COUNTERS_BYTES: Final = ctypes.sizeof(Counters)
+BUCKET_BYTES: Final = ctypes.sizeof(Bucket)
 SLOT_BYTES: Final = ctypes.sizeof(Slot)
 HEAD_BYTES: Final = COUNTERS_BYTES - SLOTS * SLOT_BYTES
 DEVICE_BYTES: Final = ctypes.sizeof(DeviceLimit)

@@ -35,6 +35,7 @@ _QUIET: Final = 10
 _ASLEEP: Final = 100
 #: Turns of a round: one that is quiet is read in each second, one that sleeps in the first.
 TURNS: Final = 4
+_FIRST_BUCKET: Final = abi.offset(abi.Counters, "bucket") + abi.offset(abi.Bucket, "tat_ns")
 #: Bytes from the beginning to the end of the buckets.
 _BUCKETS: Final = abi.offset(abi.Counters, "padding")
 _ANY: Final = (1 << 64) - 1
@@ -179,6 +180,14 @@ class CountersFile:
         if self._quiet < _QUIET:
             return 1
         return 2 if self._quiet < _ASLEEP else TURNS
+
+    def earned_ns(self, row: int) -> int:
+        """Return when it will have earned all it was charged on a GPU, by its own word.
+
+        CLOCK_MONOTONIC; 0 where it was charged nothing yet.
+        """
+        at = _FIRST_BUCKET + row * abi.BUCKET_BYTES
+        return _U64.unpack_from(self._last, at)[0] if len(self._last) >= at + _U64.size else 0
 
     def is_due(self, turn: int) -> bool:
         """Whether it is to be read in a turn."""

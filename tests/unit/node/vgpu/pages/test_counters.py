@@ -114,3 +114,19 @@ def test_a_slot_that_is_just_being_claimed_says_nothing_of_classes() -> None:
     totals = Totals(1)
     totals.add([Slot(0, 7, 0, 0, 0, (), ((0, 0, 0),) * abi.COUNTED_BEFORE)])
     assert totals.uncounted == frozenset()
+
+
+def test_the_time_at_which_a_container_has_earned_what_it_was_charged_is_its_gpus_own(
+    tmp_path: Path,
+) -> None:
+    page, path = abi.Counters(), tmp_path / "counters"
+    page.bucket[0].tat_ns, page.bucket[1].tat_ns = 5, (1 << 64) - 1
+    file = CountersFile(path, 2)
+    file.rebuild(1)
+    assert [file.earned_ns(row) for row in (0, 1)] == [0, 0], "nothing was read yet"
+    with path.open("r+b") as out:
+        out.seek(abi.offset(abi.Counters, "bucket"))
+        out.write(bytes(page)[abi.offset(abi.Counters, "bucket") :][: 2 * abi.BUCKET_BYTES])
+    file.read()
+    assert [file.earned_ns(row) for row in (0, 1)] == [5, (1 << 64) - 1]
+    file.close()
