@@ -300,9 +300,9 @@ class VgpuServer:
         while True:
             try:
                 seconds = await work()
-            except Exception:  # noqa: BLE001 (logged)
+            except Exception as error:  # noqa: BLE001 (logged)
                 # The next one may be well; without ticks the containers would lose their rates.
-                _log.exception("a tick failed")
+                self._log_once("a tick failed", error)
             # A tick that came late is not made up for.
             following = max(following + seconds, loop.time())
             await asyncio.sleep(following - loop.time())
@@ -354,10 +354,13 @@ class VgpuServer:
             self._note(container, error)
 
     def _note(self, container: VgpuContainer, error: Exception) -> None:
-        line = f"{container.assignment.name}: {error!r}"
+        self._log_once(f"container {container.assignment.name}", error)
+
+    def _log_once(self, what: str, error: Exception) -> None:
+        line = f"{what}: {error!r}"
         if line not in self._logged:
             self._logged = {*list(self._logged)[-99:], line}
-            _log.error("container %s", container.assignment.name, exc_info=error)
+            _log.error(what, exc_info=error)
 
 
 def missing(name: str) -> str:
