@@ -17,7 +17,7 @@ import msgspec
 import pynvml
 
 from alnair.node.cgroups import Cgroup, Mounts, Proc, Processes
-from alnair.node.gpu_looks import EVERY, GpuLook
+from alnair.node.gpu_looks import BETWEEN, EVERY, GpuLook
 from alnair.node.nvml import Nvml
 from alnair.node.vgpu.containers.container import VgpuContainer
 from alnair.node.vgpu.containers.container_slices import ContainerMatch, ContainerSlices, Share
@@ -105,7 +105,11 @@ class Served:
 
     async def _look(self, inspection: Inspection) -> None:
         while self._corrects:
-            await asyncio.sleep(EVERY)
+            for _ in range(int(EVERY / BETWEEN)):
+                await asyncio.sleep(BETWEEN)
+                for uuid in self._server.compute.shared:
+                    self._nvml.note(uuid)
+            await asyncio.sleep(EVERY % BETWEEN)
             read = {gpu.uuid: self._nvml.read(gpu.uuid) for gpu in self._nvml.gpus}
             usages = {uuid: one.usage for uuid, one in read.items()}
             loads = {uuid: one.load for uuid, one in read.items()}

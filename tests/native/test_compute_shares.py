@@ -114,6 +114,17 @@ def test_kernels_that_run_side_by_side_in_several_streams_count_once(
         assert got == pytest.approx(list(limits), abs=3), f"{begin} to {end} s"
 
 
+@pytest.mark.parametrize("other", [TINY, FIVE])
+def test_a_small_share_whose_kernels_run_now_and_then_is_kept(other: str) -> None:
+    """One kernel of 50 ms in half a second: the driver tells of the samples in which it ran.
+
+    By one look a second it seemed to use three times as much, and had 4 % for its 10.
+    """
+    got = shares(Tenant(LONG, 10), Tenant(other, 90), seconds=11.9)
+    assert got[0] == pytest.approx(10, abs=1.5)
+    assert sum(got) >= 94  # a kernel that is longer than its window is cut by slices
+
+
 def test_a_kernel_whose_runs_differ_does_not_leave_the_gpu_idle() -> None:
     """A tenth of its runs makes nearly all of its time: what is queued may be done long before."""
     assert sum(shares(Tenant(BIMODAL, 70), Tenant(FIVE, 30), seconds=13)) >= 97.6  # before 97.2

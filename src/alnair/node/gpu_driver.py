@@ -101,6 +101,15 @@ class GpuDriver:
         self._answering.add(uuid)
         return found
 
+    def note(self, uuid: str) -> None:
+        """Ask what a GPU's processes use, for its next reading; by one thread at a time.
+
+        Raises:
+            NvmlError: There is no driver, or the GPU is lost.
+        """
+        with self._using(uuid) as nvml:
+            nvml.note(uuid)
+
     def xids(self) -> list[tuple[str, int]]:
         """Return (GPU, XID) of the errors since the last time; GPU "" if it is not known which."""
         try:

@@ -5,6 +5,7 @@ that NVML is asked once.
 """
 
 import asyncio
+import contextlib
 import time
 from collections import deque
 from collections.abc import Callable, Iterable
@@ -22,6 +23,9 @@ from alnair.profiler.samples import GpuSample
 EVERY: Final = 1.0
 #: Seconds after which a GPU that has not answered counts as one that does not.
 PATIENCE: Final = 10.0
+#: Seconds between two questions what processes use, where that is wanted finely: somewhat less than
+#: the driver's own samples take, a sixth of a second, so that each of them is told by itself.
+BETWEEN: Final = 0.15
 #: Asked for like a GPU: the errors of all.
 _ERRORS: Final = ""
 
@@ -34,6 +38,10 @@ class Driver(Protocol):
 
     def read(self, uuid: str) -> Reading:
         """Ask all of a GPU; raises NvmlError."""
+        ...
+
+    def note(self, uuid: str) -> None:
+        """Ask what a GPU's processes use, for its next reading; raises NvmlError."""
         ...
 
     def xids(self) -> list[tuple[str, int]]:
@@ -76,15 +84,23 @@ class GpuLooks:
         driver: NVML.
         listeners: Called with every look, in the event loop; they do not wait.
         every: Seconds between looks.
+        finely: Says of which GPUs it must be known well what each process uses: between two looks
+            they are asked for that alone.
     """
 
     def __init__(
-        self, driver: Driver, listeners: Iterable[Callable[[GpuLook], None]], every: float = EVERY
+        self,
+        driver: Driver,
+        listeners: Iterable[Callable[[GpuLook], None]],
+        every: float = EVERY,
+        finely: Callable[[], Iterable[str]] = tuple,
     ) -> None:
         self._driver = driver
         self._listeners = tuple(listeners)
         self._every = every
+        self._finely = finely
         self._rounds = Rounds(self._ask)
+        self._notes = Rounds(self._note)
         #: Also those that came when nobody waited for them any more.
         self._xids = deque[tuple[str, int]]()
         self._rate = FixedRate(every, time.monotonic())
@@ -96,18 +112,28 @@ class GpuLooks:
         self._rate = FixedRate(self._every, time.monotonic())
         while True:
             await self.look()
-            await asyncio.sleep(self._rate.rest(time.monotonic()))
+            await self._rest(self._rate.rest(time.monotonic()))
+
+    async def _rest(self, seconds: float) -> None:
+        """Wait for the next look; meanwhile, ask what processes use where that is wanted finely."""
+        until = time.monotonic() + seconds
+        while (left := until - time.monotonic()) > BETWEEN:
+            await asyncio.sleep(BETWEEN)
+            there = self._known.keys() - self._rounds.hanging.keys()
+            await self._notes.all([uuid for uuid in self._finely() if uuid in there])
+        await asyncio.sleep(left)
 
     async def look(self) -> None:
         """Look once; of a GPU that does not come back, say so."""
         self._known |= dict.fromkeys(gpu.uuid for gpu in self._driver.gpus)
         # Errors first: a GPU that fell off the bus is one with a cause, and not only silent.
-        answers = await self._rounds.all([_ERRORS, *self._known])
+        asked = [uuid for uuid in self._known if uuid not in self._notes.hanging]
+        answers = await self._rounds.all([_ERRORS, *asked])
         xids = tuple(self._xids.popleft() for _ in range(len(self._xids)))
         now = time.monotonic()
         problems = {uuid: said for uuid, said in answers.items() if isinstance(said, str)}
         found = {uuid: said for uuid, said in answers.items() if isinstance(said, Reading)}
-        hanging = self._rounds.hanging.copy()
+        hanging = self._rounds.hanging | self._notes.hanging
         late = set()
         for uuid in self._known.keys() - found.keys() - problems.keys():
             # One that hangs no more has answered too late for this look: it is asked at the next.
@@ -138,3 +164,7 @@ class GpuLooks:
             return self._driver.read(uuid)
         except NvmlError as error:
             return str(error)
+
+    def _note(self, uuid: str) -> None:
+        with contextlib.suppress(NvmlError):  # the next look says so
+            self._driver.note(uuid)

@@ -136,6 +136,15 @@ class Nvml:
             self._readers[uuid] = GpuReader(self.api, uuid, self.handles[uuid])
         return self._readers[uuid].read()
 
+    def note(self, uuid: str) -> None:
+        """Ask what a GPU's processes use, for its next reading: so it says it the finer.
+
+        Raises:
+            NvmlError: The GPU is not there, or is lost.
+        """
+        if uuid in self._readers:
+            self._readers[uuid].note()
+
     def mig_handles(self, gpu: Any) -> list[Any]:
         """Return the handles of a GPU's MIG devices; each may cease to be one at any time.
 

@@ -5,7 +5,7 @@ gone, of none at all, of other namespaces, of the future, and of billions of per
 figures may add up to more than there is. So a row counts only if nothing speaks against it.
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 import msgspec
@@ -27,18 +27,20 @@ class Row(NamedTuple):
     others: float = 0.0
 
 
+#: pid → (percent of compute time, percent of memory time).
+Use = dict[int, tuple[float, float]]
+
+
 class Believed(msgspec.Struct, frozen=True):
     """What is left of the rows.
 
     Attributes:
         newest: The latest stamp so far, for the next question.
-        use: pid → (percent of compute time, percent of memory time), as the driver says.
-        unmapped: Rows of processes that are there and that the driver does not list on this GPU.
+        use: As the driver says.
     """
 
     newest: int
-    use: dict[int, tuple[float, float]]
-    unmapped: int = 0
+    use: Use
 
 
 def asked_since(newest: int, now_us: int, period_us: int) -> int:
@@ -58,7 +60,6 @@ def believed(
     since: int,
     now_us: int,
     born_us: Callable[[int], int | None],
-    listed: Collection[int] | None,
 ) -> Believed:
     """Sort out the rows of one GPU.
 
@@ -67,7 +68,6 @@ def believed(
         since: What it was asked for.
         now_us: Microseconds since the epoch.
         born_us: When the process that now has a pid began; None: there is none, or it has ended.
-        listed: Pids that the driver lists on this GPU; None if it lists none at all.
     """
     newest: dict[int, Row] = {}
     for row in rows:
@@ -77,18 +77,32 @@ def believed(
             continue
         if row.pid not in newest or newest[row.pid].stamp_us < row.stamp_us:
             newest[row.pid] = row
-    use: dict[int, tuple[float, float]] = {}
-    unmapped = 0
+    use: Use = {}
     for pid, row in newest.items():
         born = born_us(pid)
         if born is None or row.stamp_us < born - _TICK_US:
             continue  # it has ended; and maybe another one has its pid by now
-        if listed is not None and pid not in listed:
-            unmapped += 1
-        else:
-            use[pid] = row.sm, row.memory
+        use[pid] = row.sm, row.memory
     latest = max((row.stamp_us for row in newest.values()), default=since)
-    return Believed(latest, use, unmapped)
+    return Believed(latest, use)
+
+
+def mean_of(answers: Sequence[tuple[float, Use]]) -> Use:
+    """Return what each process used over several answers of the driver.
+
+    It takes the mean of a process over the samples in which it ran. Asked as often as it samples,
+    it tells of the others, too: in an answer that does not name a process, that did nothing.
+
+    Args:
+        answers: How long each one was, and what the processes used in it.
+    """
+    whole = sum(length for length, _ in answers)
+    found: Use = {}
+    for length, use in answers:
+        for pid, (sm, memory) in use.items():
+            before = found.get(pid, (0.0, 0.0))
+            found[pid] = before[0] + sm * length / whole, before[1] + memory * length / whole
+    return found
 
 
 def within(parts: Mapping[int, float], whole: float | None) -> dict[int, float]:

@@ -25,7 +25,9 @@ class Driver:
         self.lost: set[str] = set()
         self.waiting: list[tuple[str, int]] = []
         self.before: Callable[[str], object] = lambda uuid: None
+        self.before_note: Callable[[str], object] = lambda uuid: None
         self.asked: list[str] = []
+        self.noted: list[str] = []
 
     def read(self, uuid: str) -> Reading:
         self.asked.append(uuid)
@@ -33,6 +35,12 @@ class Driver:
         if uuid in self.lost:
             raise NvmlError(f"{uuid} is lost")
         return READING
+
+    def note(self, uuid: str) -> None:
+        self.noted.append(uuid)
+        self.before_note(uuid)
+        if uuid in self.lost:
+            raise NvmlError(f"{uuid} is lost")
 
     def xids(self) -> list[tuple[str, int]]:
         self.before("")
@@ -186,3 +194,43 @@ async def test_what_is_not_foreseen_is_not_swallowed() -> None:
     driver.before = fail
     with pytest.raises(ValueError, match="a mistake of ours"):
         await GpuLooks(driver, []).look()
+
+
+async def until(is_so: Callable[[], bool]) -> None:
+    async with asyncio.timeout(20):
+        while not is_so():  # noqa: ASYNC110 (what is looked at has no event)
+            await asyncio.sleep(0.001)
+
+
+async def test_between_two_looks_only_gpus_that_are_wanted_finely_are_asked_what_processes_use(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(gpu_looks, "BETWEEN", 0.01)
+    driver, wanted = Driver("a", "b"), ["b", "not there"]
+    driver.lost = {"b"}  # which the next look says
+    seen: list[GpuLook] = []
+    running = asyncio.create_task(GpuLooks(driver, [seen.append], 0.2, finely=lambda: wanted).run())
+    await until(lambda: len(seen) > 2)
+    assert set(driver.noted) == {"b"}
+    wanted.clear()
+    await until(lambda: len(seen) > 3)
+    driver.noted.clear()
+    await until(lambda: len(seen) > 5)
+    running.cancel()
+    assert not driver.noted
+
+
+async def test_a_gpu_that_hangs_when_it_is_asked_in_between_is_asked_nothing_more(
+    wedge: Wedge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gpu_looks, "BETWEEN", 0.01)
+    driver, seen = Driver("a", "b"), list[GpuLook]()
+    driver.before_note, wedge.uuids = wedge, {"b"}
+    looks = GpuLooks(driver, [seen.append], 0.1, finely=lambda: ["b"])
+    running = asyncio.create_task(looks.run())
+    await until(lambda: bool(seen) and seen[-1].late == {"b"})
+    driver.asked.clear()
+    until_then = len(seen) + 2
+    await until(lambda: len(seen) > until_then)
+    running.cancel()
+    assert (wedge.inside, set(driver.asked), seen[-1].usages.keys()) == (1, {"a"}, {"a"})

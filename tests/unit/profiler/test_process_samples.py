@@ -2,7 +2,7 @@
 
 import pytest
 
-from alnair.profiler.process_samples import Believed, Row, asked_since, believed, within
+from alnair.profiler.process_samples import Believed, Row, asked_since, believed, mean_of, within
 
 NOW = 1_800_000_000_000_000
 SECOND = 1_000_000
@@ -11,8 +11,8 @@ SINCE = NOW - SECOND
 BORN = {7: NOW - 60 * SECOND, 8: NOW - 60 * SECOND, 9: NOW - SECOND // 10}
 
 
-def sorted_out(*rows: Row, since: int = SINCE, listed: set[int] | None = None) -> Believed:
-    return believed(rows, since=since, now_us=NOW, born_us=BORN.get, listed=listed)
+def sorted_out(*rows: Row, since: int = SINCE) -> Believed:
+    return believed(rows, since=since, now_us=NOW, born_us=BORN.get)
 
 
 def test_each_process_has_its_newest_row() -> None:
@@ -49,11 +49,6 @@ def test_a_row_from_before_the_process_began_is_of_an_earlier_one_with_its_pid()
     assert sorted_out(Row(9, NOW - SECOND // 20, 50, 5)).use == {9: (50, 5)}
 
 
-def test_a_process_that_the_driver_does_not_list_is_counted_and_dropped() -> None:
-    found = sorted_out(Row(7, NOW, 50, 5), Row(8, NOW, 40, 4), listed={7})
-    assert (found.use, found.unmapped) == ({7: (50, 5)}, 1)
-
-
 def test_the_first_question_is_of_now_and_later_ones_go_on() -> None:
     assert asked_since(0, NOW, SECOND) == NOW - SECOND
     assert asked_since(NOW - 3 * SECOND, NOW, SECOND) == NOW - 3 * SECOND
@@ -73,3 +68,10 @@ def test_parts_that_fit_stay_as_they_are() -> None:
     assert within({1: 30.0, 2: 20.0}, 80.0) == {1: 30.0, 2: 20.0}
     assert within({}, 80.0) == {}
     assert within({1: 0.0}, 0.0) == {1: 0.0}
+
+
+def test_a_process_that_an_answer_does_not_name_did_nothing_in_it() -> None:
+    answers = [(100.0, {1: (30.0, 3.0), 2: (70.0, 7.0)}), (300.0, {2: (90.0, 5.0)})]
+    assert mean_of(answers) == {1: (7.5, 0.75), 2: (85.0, 5.5)}
+    assert mean_of(answers[:1]) == answers[0][1]
+    assert mean_of([]) == {}

@@ -7,10 +7,12 @@ from typing import Any, Final, NamedTuple
 from alnair.node.cgroups import started
 from alnair.node.readings.calls import Calls
 from alnair.node.readings.device import PERIOD_US, Busy
-from alnair.profiler.process_samples import Believed, Row, asked_since, believed, within
+from alnair.profiler.process_samples import Row, Use, asked_since, believed, mean_of, within
 from alnair.profiler.samples import ProcessSample
 
 _TICK_US: Final = 1_000_000 // os.sysconf("SC_CLK_TCK")
+#: Microseconds of which one of the driver's own samples is.
+_SAMPLE_US: Final = 1_000_000 // 6
 _LISTS: Final = (
     "nvmlDeviceGetComputeRunningProcesses",
     "nvmlDeviceGetGraphicsRunningProcesses",
@@ -72,6 +74,13 @@ def _is_scrambled(process: Any, total: int | None) -> bool:
     return process.pid == 0 or (used is not None and total is not None and used > total)
 
 
+class Used(NamedTuple):
+    """What the processes of a GPU used; and how many had a use that are not listed on it."""
+
+    use: Use
+    unmapped: int
+
+
 class ProcessUse:
     """Asks what the processes of a GPU use, by the newest function that there is."""
 
@@ -79,13 +88,37 @@ class ProcessUse:
         self._calls = calls
         self._handle = handle
         self._newest = 0
+        self._asked_us = 0
+        #: Since the last reading: of how many microseconds, and what was used.
+        self._answers: list[tuple[int, Use]] = []
 
-    def read(self, listed: Listed) -> Believed | None:
-        """Ask what was used since the last time; None if that is not measured.
+    def read(self, listed: Listed) -> Used | None:
+        """Ask what was used since the last reading; None if that is not measured.
 
         Raises:
             NvmlError: The GPU is not there.
         """
+        if not self._ask():
+            return None
+        known, unmapped = list[tuple[int, Use]](), set[int]()
+        for length, use in self._answers:
+            unmapped |= use.keys() - listed.memory.keys()
+            # One that names nobody here tells of another namespace's process alone.
+            if here := {pid: parts for pid, parts in use.items() if pid in listed.memory}:
+                known.append((length, here))
+        self._answers.clear()
+        return Used(mean_of(known), len(unmapped))
+
+    def note(self) -> None:
+        """Ask for the next reading, too, which is the finer the more often that is done.
+
+        Raises:
+            NvmlError: The GPU is not there.
+        """
+        self._ask()
+
+    def _ask(self) -> bool:
+        """Ask what was used since the last time; tells whether that is measured."""
         now_us = time.time_ns() // 1000
         since = asked_since(self._newest, now_us, PERIOD_US)
         for name in ("nvmlDeviceGetProcessesUtilizationInfo", "nvmlDeviceGetProcessUtilization"):
@@ -93,16 +126,14 @@ class ProcessUse:
             if rows is not None:
                 break
         else:
-            return None
-        found = believed(
-            map(_row, rows),
-            since=since,
-            now_us=now_us,
-            born_us=born_us,
-            listed=listed.memory.keys(),
-        )
-        self._newest = found.newest
-        return found
+            return False
+        found = believed(map(_row, rows), since=since, now_us=now_us, born_us=born_us)
+        if found.use:
+            # What ran before the last question was told then: it is of now, after a pause of all.
+            most = max(now_us - self._asked_us, _SAMPLE_US)
+            self._answers.append((max(1, min(found.newest - since, most)), found.use))
+        self._newest, self._asked_us = found.newest, now_us
+        return True
 
 
 def _row(found: Any) -> Row:
@@ -126,7 +157,7 @@ def born_us(pid: int) -> int | None:
     return boot_us + started(stat) * _TICK_US
 
 
-def samples_of(listed: Listed, use: Believed | None, busy: Busy) -> tuple[ProcessSample, ...]:
+def samples_of(listed: Listed, use: Used | None, busy: Busy) -> tuple[ProcessSample, ...]:
     """Return what each listed process does; one of which nothing is said does nothing."""
     if use is None:
         return tuple(

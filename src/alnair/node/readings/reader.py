@@ -80,6 +80,14 @@ class GpuReader:
             use.unmapped if use is not None else 0,
         )
 
+    def note(self) -> None:
+        """Ask what processes use, for the next reading.
+
+        Raises:
+            NvmlError: The GPU is not there.
+        """
+        self._use.note()
+
     def close(self) -> None:
         """Give back what was allocated; before NVML is closed."""
         self._mig.close()

@@ -63,6 +63,11 @@ class Compute:
         self._given: dict[_Key, Given] = {}
         self._divided: dict[str, int] = {}
 
+    @property
+    def shared(self) -> list[str]:
+        """GPUs on which tenants take turns."""
+        return [uuid for uuid, taken in self._turns.items() if taken]
+
     def take(self, key: _Key, guaranteed: float) -> Given:
         """Return what a container had of a GPU since this was last asked.
 

@@ -156,7 +156,10 @@ async def agent(
             await beside(profiler.run(plugins.pods.synced))
             if client is not None:
                 await beside(_workloads(settings, client, profiler, plugins, server, load).run())
-        await beside(GpuLooks(driver, takers, settings.sample_every).run())
+        looks = GpuLooks(
+            driver, takers, settings.sample_every, finely=lambda: server.compute.shared
+        )
+        await beside(looks.run())
         costs = ContextCosts(server, given_mib=settings.context_mib, probes=settings.probes)
         await beside(costs.follow(driver))
         if settings.mps:

@@ -239,6 +239,50 @@ def test_rows_that_came_between_two_questions_are_asked_for_again() -> None:
     assert sample(whole(**{USE: lambda _, since: answers.pop(0)})).processes[0].sm == 30.0
 
 
+def test_a_process_that_runs_now_and_then_is_told_by_questions_between_two_readings(
+    other: int,
+) -> None:
+    """The driver takes the mean over the samples in which it ran."""
+    stamp = now_us()
+    answers = [
+        [use_of(OWN, stamp, 70)],
+        [use_of(OWN, stamp + 1, 70), use_of(other, stamp + 1, 30)],
+        [use_of(OWN, stamp + 2, 70)],
+        [use_of(OWN, stamp + 3, 70)],
+    ]
+    api = whole(**{PROCESSES: [process(OWN), process(other)], USE: lambda _, since: answers.pop(0)})
+    one = reader(api)
+    one.read()
+    one.note()
+    one.note()
+    assert one.read().load.shares == {OWN: pytest.approx(0.7), other: pytest.approx(0.1)}
+
+
+def test_an_answer_that_names_nobody_here_says_nothing_of_who_is_here(other: int) -> None:
+    stamp = now_us()
+    answers = [[use_of(OWN, stamp, 60)], [use_of(other, stamp + 1, 90)], [], []]
+    one = reader(whole(**{USE: lambda _, since: answers.pop(0)}))
+    one.note()
+    one.note()
+    reading = one.read()
+    assert (reading.load.shares, reading.unmapped) == ({OWN: pytest.approx(0.6)}, 1)
+
+
+def test_what_was_told_between_two_readings_is_not_lost_where_nothing_follows(other: int) -> None:
+    answers: list[Any] = [
+        ScriptedError(NOT_FOUND),
+        [use_of(OWN, now_us(), 30), use_of(other, now_us(), 60)],
+        ScriptedError(NOT_FOUND),
+        ScriptedError(NOT_FOUND),
+    ]
+    one = reader(whole(**{USE: lambda _, since: answers.pop(0)}))
+    assert one.read().load.shares == {}
+    one.note()
+    reading = one.read()
+    assert (reading.load.shares, reading.unmapped) == ({OWN: 0.3}, 1)
+    assert one.read().load.shares == {}
+
+
 # ---- who is there --------------------------------------------------------------------------------
 
 
