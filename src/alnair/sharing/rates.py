@@ -36,6 +36,9 @@ PERIOD_NS: Final = 220_000_000
 SCALES: Final = (0.25, 16.0)
 #: What is left of a measurement's weight when the next one comes, a second later.
 REMEMBERED: Final = 0.85
+#: When a tenant begins to take turns, the price so far counts like so many seconds' measurements: a
+#: single one may be off by a tenth, as it hardly holds a whole number of long kernels.
+TRUSTED: Final = 2.0
 #: GPU seconds that must have been measured before a price is corrected: NVML gives whole percents.
 MEASURABLE: Final = 0.1
 
@@ -251,7 +254,8 @@ def moved(before: Price, beside: frozenset[str], percent: int = 0) -> Price:
         percent: what is guaranteed to it.
     """
     if beside != before.beside:
-        return Price(beside=beside, percent=percent, until_measured=max(1.0, before.scale))
+        scale, known = max(1.0, before.scale), TRUSTED * percent / 100
+        return Price(known, known * scale, beside, percent, until_measured=scale)
     if percent != before.percent:
         return msgspec.structs.replace(before, percent=percent, settling=SETTLING)
     return before

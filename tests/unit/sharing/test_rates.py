@@ -8,6 +8,7 @@ from alnair.sharing.rates import (
     LINGER_NS,
     PERIOD_NS,
     SCALES,
+    SETTLING,
     YIELDED,
     Activity,
     Price,
@@ -236,3 +237,16 @@ def test_what_was_known_beside_others_is_forgotten_and_late_samples_are_left_out
     assert price.scale == 1.0
     assert weigh(price, predicted=0.5, measured=0.5).scale == 1.0
     assert weigh(price, predicted=0.5, measured=0.4).scale == pytest.approx(0.8)
+
+
+def test_one_measurement_says_little_when_turns_begin_and_six_say_most() -> None:
+    """By a second with one long kernel less, a tenant paid a tenth too little for seconds."""
+    price = moved(Price(settling=0), frozenset("ab"), 30)
+    for _ in range(SETTLING):
+        price = weigh(price, predicted=0.3, measured=0.27)
+    scales = []
+    for _ in range(6):
+        price = weigh(price, predicted=0.3, measured=0.27)
+        scales.append(price.scale)
+    assert scales[0] > 0.96
+    assert scales[-1] < 0.93
