@@ -204,6 +204,16 @@ CASES = [
         {"mean": 100 * US, "alone_ms": 0}, 90 * US, start=5 * MS,
     ),
     Case(
+        "what is shorter than the edge is judged by its start, long runs as short ones",
+        known(10 * US, 50, long_runs=0.5, alone_ms=0), TURNS, 2 * MS,
+        {"alone_ms": NOW_MS}, 1_990 * US, start=43 * MS,
+    ),
+    Case(
+        "what is longer has to end before the edge",
+        known(10 * US, 50, long_runs=0.5, alone_ms=0), TURNS, 20 * MS,
+        {"alone_ms": 0}, 19_990 * US, start=25 * MS,
+    ),
+    Case(
         "a window that begins elsewhere is as good",
         {}, {**TURNS, "begin": 70 * MS}, 100 * US,
         {"alone_ms": NOW_MS}, 90 * US, start=190 * MS,

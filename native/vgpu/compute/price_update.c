@@ -54,7 +54,10 @@ static bool is_inside(uint64_t start, uint64_t elapsed, struct vg_contention con
     uint64_t edge = EDGE_NS(contention.length);
     if (elapsed > SLICE_NS && !has_long)
         edge = 0;
-    return in >= edge && in + elapsed + edge < contention.length;
+    /* What is shorter than the edge is judged by its start alone, or of runs that differ the longer
+     * ones would be left out more often. */
+    uint64_t until = in + edge + (elapsed > edge ? elapsed : 0);
+    return in >= edge && until < contention.length;
 }
 
 /* Samples over which the mean moves. */
