@@ -11,7 +11,7 @@ from typing import Final
 import msgspec
 
 #: Share beyond what was granted that is no debt: NVML gives whole percents, kernels reach over.
-MARGIN: Final = 0.02
+MARGIN: Final = 0.015
 #: And for each whole GPU by which its figures add up to more than there is.
 MARGIN_INEXACT: Final = 0.25
 #: GPU seconds that may be used ahead: what the library saves up and queues, and NVML's lateness.
