@@ -2,6 +2,7 @@
 
 import os
 import time
+from collections import deque
 from typing import Any, Final, NamedTuple
 
 from alnair.node.cgroups import started
@@ -13,6 +14,8 @@ from alnair.profiler.samples import ProcessSample
 _TICK_US: Final = 1_000_000 // os.sysconf("SC_CLK_TCK")
 #: Microseconds of which one of the driver's own samples is.
 _SAMPLE_US: Final = 1_000_000 // 6
+#: Answers that are kept where no reading comes: two minutes of them.
+_MOST: Final = 800
 _LISTS: Final = (
     "nvmlDeviceGetComputeRunningProcesses",
     "nvmlDeviceGetGraphicsRunningProcesses",
@@ -90,7 +93,7 @@ class ProcessUse:
         self._newest = 0
         self._asked_us = 0
         #: Since the last reading: of how many microseconds, and what was used.
-        self._answers: list[tuple[int, Use]] = []
+        self._answers = deque[tuple[int, Use]](maxlen=_MOST)
 
     def read(self, listed: Listed) -> Used | None:
         """Ask what was used since the last reading; None if that is not measured.
