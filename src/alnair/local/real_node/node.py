@@ -37,7 +37,7 @@ from alnair.local.real_node import (
     programs,
 )
 from alnair.local.real_node.settings import NodeSettings, cgroup_name, link_name
-from alnair.local.report import ProgressReport
+from alnair.local.report import NO_REPORT, ProgressReport
 
 _READY_SECONDS = 60.0
 
@@ -302,12 +302,13 @@ class RealNode:
         )
 
 
-async def remove(layout: Layout, *, keep_data: bool) -> None:
+async def remove(layout: Layout, *, keep_data: bool, report: ProgressReport = NO_REPORT) -> None:
     """Ends a node with all that is in it; there may be none, or parts of one.
 
     Args:
         layout: The cluster.
         keep_data: Whether its images and configuration stay.
+        report: Told when images are deleted: large ones take half a minute on a busy disk.
 
     Raises:
         LocalClusterError: Something of it does not end.
@@ -323,7 +324,15 @@ async def remove(layout: Layout, *, keep_data: bool) -> None:
         await asyncio.to_thread(cgroups.remove, cgroup_name(layout))
     await inhabitants.gone(its_own)
     if not keep_data:
-        await asyncio.to_thread(shutil.rmtree, layout.folder / "node", ignore_errors=True)
+        await forget(layout, report)
+
+
+async def forget(layout: Layout, report: ProgressReport) -> None:
+    """Deletes what a node has kept: images, containers, configuration; there may be nothing."""
+    kept = layout.folder / "node"
+    if kept.exists():
+        report.step("deleting the images and containers of the real node")
+        await asyncio.to_thread(shutil.rmtree, kept, ignore_errors=True)
 
 
 def _digest(command: Sequence[str], files: Sequence[Path]) -> str:
