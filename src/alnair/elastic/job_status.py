@@ -253,10 +253,10 @@ def _scheduled(job: TrainingJob, observed: Observed, stage: Stage, started: str 
         if observed.no_room:
             text = f"{text}: {observed.no_room}"
         if observed.fits_nowhere:
-            return _Said(False, "FitsNowhere", f"{text}: {_WHERE_TO_FIT}")
+            return _Said(False, "FitsNowhere", f"{text.removesuffix('.')}: {_WHERE_TO_FIT}")
         return _Said(False, "NoRoom", text)
     if observed.placed >= needed:
-        return _Said(True, "EnoughPlaced", f"at least {needed} workers have a node")
+        return _Said(True, "EnoughPlaced", f"at least {_have(needed)} a node")
     if observed.group is not None and observed.group.refusal:
         return _Said(False, "Unschedulable", observed.group.refusal)
     if len(observed.staying) < needed:
@@ -275,6 +275,10 @@ def _scheduled(job: TrainingJob, observed: Observed, stage: Stage, started: str 
     return _Said(False, "Waiting", f"{few} a node")
 
 
+def _have(workers: int) -> str:
+    return f"{counted(workers, 'worker')} {'has' if workers == 1 else 'have'}"
+
+
 def _running(job: TrainingJob, observed: Observed, *, is_at_work: bool) -> _Said:
     ready = len(observed.ready(job.most))
     if not is_at_work:
@@ -282,7 +286,11 @@ def _running(job: TrainingJob, observed: Observed, *, is_at_work: bool) -> _Said
     launcher = observed.launcher
     if job.framework == "torch":
         if ready >= job.least:
-            return _Said(True, "WorkersRun", f"at least {job.least} workers run")
+            return _Said(
+                True,
+                "WorkersRun",
+                f"at least {counted(job.least, 'worker')} {'runs' if job.least == 1 else 'run'}",
+            )
     elif launcher is not None and launcher.running:
         return _Said(True, "LauncherRuns", "the launcher runs")
     role, words = observed.problem

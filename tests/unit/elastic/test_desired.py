@@ -235,6 +235,16 @@ def test_a_job_at_rest_has_nothing_to_be_done() -> None:
     }
 
 
+@pytest.mark.parametrize(
+    ("least", "words"), [(1, "at least 1 worker "), (2, "at least 2 workers ")]
+)
+def test_one_worker_is_not_several(least: int, words: str) -> None:
+    there = desired(read(jobs.torch("job", least, 4)), Observed(size=2, workers=workers(2)), 2, NOW)
+    told = {one.type: one.message for one in there.status.conditions}
+    assert told["Scheduled"].startswith(words)
+    assert told["Running"].startswith(words)
+
+
 # --- growing and shrinking ------------------------------------------------------------------------
 
 
