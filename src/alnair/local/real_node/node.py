@@ -212,13 +212,17 @@ class RealNode:
             name, program.command, digest, self._environment(), probe, enter=programs.enter(pid)
         )
 
-    def _run_inside(self, pid: int, command: Sequence[str]) -> subprocess.CompletedProcess[str]:
+    def _run_inside(
+        self, pid: int, command: Sequence[str], seconds: float | None = None
+    ) -> subprocess.CompletedProcess[str]:
+        """Runs a program in the node's namespaces; subprocess.TimeoutExpired: not in time."""
         return subprocess.run(
             [*programs.enter(pid), *command],
             env=self._environment(),
             capture_output=True,
             text=True,
             check=False,
+            timeout=seconds,
         )
 
     def _environment(self) -> dict[str, str]:
@@ -231,7 +235,14 @@ class RealNode:
 
     def _ask_containerd(self, pid: int) -> str | None:
         # A socket may be left by a dead one; and it answers before it can run pods.
-        result = self._run_inside(pid, programs.ctr(self._programs, "plugins", "ls"))
+        # Who stands still takes connections, and never answers. What asks it ends by itself, too:
+        # the process that is killed for being late is only the one that entered the namespaces.
+        late = f"--timeout={2 * health.ONCE_SECONDS:g}s"
+        plugins = programs.ctr(self._programs, late, "plugins", "ls")
+        try:
+            result = self._run_inside(pid, plugins, health.ONCE_SECONDS)
+        except subprocess.TimeoutExpired:
+            return f"{health.NO_ANSWER} {health.ONCE_SECONDS:g} s"
         lines = [line.split() for line in result.stdout.splitlines()]
         if any(line[1] == "cri" and line[-1] == "ok" for line in lines if len(line) > 1):
             return None
