@@ -298,7 +298,11 @@ def _running(job: TrainingJob, observed: Observed, *, is_at_work: bool) -> _Said
         return _told(role, words)
     if ready < job.least:
         few = f"fewer than {job.least} workers are" if job.least > 1 else "no worker is"
-        return _Said(False, "WorkersNotReady", f"{few} ready")
+        text = f"{few} ready"
+        if any(worker.placed and not worker.ready for worker in observed.staying):
+            # A kubelet says nothing more of it, also where no registry answers: for a minute.
+            text += ": on their nodes images are being pulled, or containers started"
+        return _Said(False, "WorkersNotReady", text)
     return _Said(False, "LauncherNotReady", "the launcher does not run yet")
 
 
