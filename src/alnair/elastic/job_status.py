@@ -238,6 +238,9 @@ def _conditions(
         kind = words.SUCCEEDED if ending.succeeded else words.FAILED
         reason = ending.reason or ("TrainingCompleted" if ending.succeeded else "TrainingFailed")
         text = ending.message or f"the training has ended: {reason}"
+        if ending.succeeded and job.framework == "torch":
+            # Kubernetes' words are of its Job: "Matched rules at index 0".
+            text = "the first worker has ended well, and with it the training"
         said[kind] = _Said(True, reason, text if ending.succeeded else _why_failed(job, text))
     return said
 

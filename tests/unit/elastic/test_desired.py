@@ -354,6 +354,8 @@ def test_torchruns_pods_stay_for_their_logs() -> None:
     done = desired(job, here, 2, NOW)
     assert done.delete == (Child("PodGroup", "podgroup-etjob-job"),)
     assert done.status.phase == "Succeeded"
+    message = next(one.message for one in done.status.conditions if one.type == "Succeeded")
+    assert message == "the first worker has ended well, and with it the training"
 
 
 def test_a_job_fails_when_its_time_is_over() -> None:
