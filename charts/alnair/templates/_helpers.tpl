@@ -53,9 +53,18 @@ seccompProfile:
 {{ ternary "HTTPS" "HTTP" .Values.secureServing }}
 {{- end }}
 
-{{/* Where pods of a component may run. Takes the component's values. */}}
+{{/*
+Where pods of a component may run. Takes the component's values. A label that is null, to be rid of a
+default, comes as null with `helm upgrade --reuse-values`; as an empty value it would be on no node.
+*/}}
 {{- define "alnair.placement" }}
-{{- with .nodeSelector }}
+{{- $labels := dict }}
+{{- range $key, $value := .nodeSelector }}
+{{- if not (kindIs "invalid" $value) }}
+{{- $_ := set $labels $key $value }}
+{{- end }}
+{{- end }}
+{{- with $labels }}
 nodeSelector: {{- toYaml . | nindent 2 }}
 {{- end }}
 {{- with .tolerations }}

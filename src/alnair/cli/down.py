@@ -17,7 +17,6 @@ def down(
 
     Examples:
       alnair down
-
       alnair down --name two --keep-data
     """
     with reporting() as display:
@@ -25,5 +24,12 @@ def down(
 
         from alnair.local.controlplane import LocalCluster
 
-        asyncio.run(LocalCluster(name, report=display).down(keep_data=keep_data))
-    typer.echo(f"cluster {name} is down" + (", its data is kept" if keep_data else ""))
+        cluster = LocalCluster(name, report=display)
+        was_there = cluster.layout.folder.exists() or bool(cluster.running())
+        asyncio.run(cluster.down(keep_data=keep_data))
+    if was_there:
+        typer.echo(f"cluster {name} is down" + (", its data is kept" if keep_data else ""))
+        return
+    others = sorted(one.parent.name for one in cluster.layout.root.glob("*/state.json"))
+    there = f"; there is {', '.join(others)}" if others else ""
+    typer.echo(f"there was no cluster {name}{there}")

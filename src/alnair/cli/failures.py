@@ -53,7 +53,7 @@ def expected(
         for one in leaves:
             if isinstance(one, StdoutError):  # it is of no file or cluster
                 raise one from None
-        fail(before + (_words(next(_leaves(error)), prefix) or wordless), code=code, prefix=prefix)
+        fail(before + (words(next(_leaves(error)), prefix) or wordless), code=code, prefix=prefix)
 
 
 def fail(text: str, *, code: int = FAILED, prefix: str = "alnair: ") -> NoReturn:
@@ -67,7 +67,7 @@ def fail(text: str, *, code: int = FAILED, prefix: str = "alnair: ") -> NoReturn
     raise typer.Exit(code)
 
 
-def _words(error: BaseException, prefix: str) -> str:
+def words(error: BaseException, prefix: str = "") -> str:
     """Return what an error says: of the system's as `FILE: No such file`, without its number."""
     if not isinstance(error, OSError) or error.strerror is None:
         return str(error)

@@ -67,8 +67,8 @@ def status(
         from alnair.cli.text import cluster_status, installed_components
         from alnair.cli.text.console import console
 
-        cluster_status.show(result, console())
-        installed_components.show(found, console())
+        cluster_status.show(result, console(wide=True))
+        installed_components.show(found, console(wide=True))
     if not healthy:
         raise typer.Exit(FAILED)
 
@@ -83,7 +83,7 @@ def _of_any(connection: "Connection", *, json: bool) -> None:
         from alnair.cli.text import installed_components
         from alnair.cli.text.console import console
 
-        installed_components.show(found, console())
+        installed_components.show(found, console(wide=True))
     if not found:
         fail(
             f"Alnair is not installed as pods in {connection.server}: docs/how-to/install.md, or"

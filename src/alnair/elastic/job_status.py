@@ -238,6 +238,9 @@ def _conditions(
         kind = words.SUCCEEDED if ending.succeeded else words.FAILED
         reason = ending.reason or ("TrainingCompleted" if ending.succeeded else "TrainingFailed")
         text = ending.message or f"the training has ended: {reason}"
+        if ending.succeeded and job.framework == "torch":
+            # Kubernetes' words are of its Job: "Matched rules at index 0".
+            text = "the first worker has ended well, and with it the training"
         said[kind] = _Said(True, reason, text if ending.succeeded else _why_failed(job, text))
     return said
 
@@ -253,10 +256,10 @@ def _scheduled(job: TrainingJob, observed: Observed, stage: Stage, started: str 
         if observed.no_room:
             text = f"{text}: {observed.no_room}"
         if observed.fits_nowhere:
-            return _Said(False, "FitsNowhere", f"{text}: {_WHERE_TO_FIT}")
+            return _Said(False, "FitsNowhere", f"{text.removesuffix('.')}: {_WHERE_TO_FIT}")
         return _Said(False, "NoRoom", text)
     if observed.placed >= needed:
-        return _Said(True, "EnoughPlaced", f"at least {needed} workers have a node")
+        return _Said(True, "EnoughPlaced", f"at least {_have(needed)} a node")
     if observed.group is not None and observed.group.refusal:
         return _Said(False, "Unschedulable", observed.group.refusal)
     if len(observed.staying) < needed:
@@ -275,6 +278,10 @@ def _scheduled(job: TrainingJob, observed: Observed, stage: Stage, started: str 
     return _Said(False, "Waiting", f"{few} a node")
 
 
+def _have(workers: int) -> str:
+    return f"{counted(workers, 'worker')} {'has' if workers == 1 else 'have'}"
+
+
 def _running(job: TrainingJob, observed: Observed, *, is_at_work: bool) -> _Said:
     ready = len(observed.ready(job.most))
     if not is_at_work:
@@ -282,7 +289,11 @@ def _running(job: TrainingJob, observed: Observed, *, is_at_work: bool) -> _Said
     launcher = observed.launcher
     if job.framework == "torch":
         if ready >= job.least:
-            return _Said(True, "WorkersRun", f"at least {job.least} workers run")
+            return _Said(
+                True,
+                "WorkersRun",
+                f"at least {counted(job.least, 'worker')} {'runs' if job.least == 1 else 'run'}",
+            )
     elif launcher is not None and launcher.running:
         return _Said(True, "LauncherRuns", "the launcher runs")
     role, words = observed.problem
@@ -290,7 +301,11 @@ def _running(job: TrainingJob, observed: Observed, *, is_at_work: bool) -> _Said
         return _told(role, words)
     if ready < job.least:
         few = f"fewer than {job.least} workers are" if job.least > 1 else "no worker is"
-        return _Said(False, "WorkersNotReady", f"{few} ready")
+        text = f"{few} ready"
+        if any(worker.placed and not worker.ready for worker in observed.staying):
+            # A kubelet says nothing more of it, also where no registry answers: for a minute.
+            text += ": on their nodes images are being pulled, or containers started"
+        return _Said(False, "WorkersNotReady", text)
     return _Said(False, "LauncherNotReady", "the launcher does not run yet")
 
 

@@ -26,7 +26,8 @@ _LOST: Final = 75
 # `torchrun`, but for how it waits for the store. By itself it looks less and less often, and who
 # tries an address that is silent, that of a pod that has gone, sees a new one after three minutes
 # only. What lies in the folder of the training is not its business. Where Python finds no PyTorch
-# beside itself, `torchrun` must do.
+# beside itself, `torchrun` must do. An agent that was told to end says nothing of where it was
+# then: the last words of a log are the training's, or why it was told so.
 _AGENT: Final = """\
 import sys
 if sys.path[0] == "":
@@ -35,6 +36,7 @@ import os, socket, time
 first, host, port, *words = sys.argv[1:]
 sys.argv = ["torchrun", *words]
 try:
+    from torch.distributed.elastic.multiprocessing import SignalException as Told
     from torch.distributed.elastic.rendezvous.api import RendezvousConnectionError as Lost
     from torch.distributed.run import main
 except ImportError:
@@ -50,15 +52,22 @@ try:
 except (Lost, RuntimeError) as error:
     print(f"the first worker is lost: {{error}}", file=sys.stderr)
     sys.exit({lost})
+except Told:
+    sys.exit(1)
 """
 # The agent at the first worker holds the store, in which agents meet. If it goes, all others fail:
 # they begin anew where they are, and wait for the next one. So does who fails by another's loss.
 # Only what fails while the store is there has failed by itself. Which is the first worker torchrun
 # would tell by names of hosts, and these differ by cluster: the index is certain. Who is told to
 # end while no agent runs, or before its number is known, begins none, or tells it then.
+# Ranks follow the order of the agents' addresses, as texts. Rank 0, which most trainings let write,
+# is to be with the first worker: where a user looks for the log, and the one that is always there.
+# So the others write theirs, which mean the same, with a colon in front, which comes after digits.
 _RUN: Final = """\
 first=0 ending= agent=
 if [ "$JOB_COMPLETION_INDEX" = 0 ]; then first=1; fi
+address=$ALNAIR_POD_IP
+case $first$address in 0*:*) ;; 0*) address=::ffff:$address ;; esac
 stop() {{ ending=1; if [ "$agent" ]; then kill -TERM "$agent"; fi; }}
 trap stop TERM
 python=$(command -v python3 || command -v python)
@@ -66,7 +75,7 @@ while [ -z "$ending" ]; do
   read -r now rest < /proc/uptime
   export ALNAIR_STARTED="${{now%%.*}}"
   "$python" -c '{agent}' "$first" {host} {port} \\
-    --rdzv-conf "is_host=$first,{conf}" --local-addr "$ALNAIR_POD_IP" "$@" &
+    --rdzv-conf "is_host=$first,{conf}" --local-addr "$address" "$@" &
   agent=$!
   if [ "$ending" ]; then kill -TERM "$agent"; fi
   wait "$agent"
@@ -83,8 +92,13 @@ done
 exit 143
 """
 # A training that fails again and again soon after its start would be started again as often as a
-# long one may change its workers.
+# long one may change its workers. One whose program is not there would fail each time.
 _GUARD: Final = """\
+if ! command -v "$1" >/dev/null; then
+  echo "the image has no program $1: the training is not started" >&2
+  kill -TERM "$PPID"
+  exit 127
+fi
 tries=${TORCHELASTIC_RESTART_COUNT:-0}
 read -r now rest < /proc/uptime
 lasted=$((${now%%.*} - ALNAIR_STARTED))

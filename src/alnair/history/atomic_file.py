@@ -1,6 +1,8 @@
 """Files that are there whole or not at all, however the writer ends."""
 
+import contextlib
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 
@@ -10,17 +12,29 @@ def write(path: Path, data: bytes) -> None:
     A device or a pipe, such as /dev/null, is written to and stays what it is.
 
     Raises:
-        OSError: it cannot be written.
+        OSError: it cannot be written; its `filename` says which file.
     """
-    if path.exists() and not path.is_file():
-        path.write_bytes(data)
-        return
-    beside = path.with_name(f".{path.name}.part")
+    with naming(path):
+        if path.exists() and not path.is_file():
+            path.write_bytes(data)
+            return
+        beside = path.with_name(f".{path.name}.part")
+        try:
+            with beside.open("wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            beside.replace(path)
+        finally:
+            beside.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """Have an error of the system name what was written: that of a full disk names nothing."""
     try:
-        with beside.open("wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        beside.replace(path)
-    finally:
-        beside.unlink(missing_ok=True)
+        yield
+    except OSError as error:
+        if error.errno is not None and error.filename is None:
+            error.filename = str(path)
+        raise

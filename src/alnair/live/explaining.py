@@ -11,7 +11,18 @@ from alnair.kube.client import Client
 from alnair.kube.errors import ApiError, Forbidden, KubeError, NotFound
 from alnair.kube.objects import wire
 from alnair.kube.objects.pod_projection import PodProjector
-from alnair.kube.resources import NAMESPACES, NODES, PODS
+from alnair.kube.resources import (
+    DEPLOYMENTS,
+    ELASTIC_HOROVOD_JOBS,
+    ELASTIC_TORCH_JOBS,
+    HOROVOD_JOBS,
+    JOBS,
+    NAMESPACES,
+    NODES,
+    PODGROUPS,
+    PODS,
+    STATEFUL_SETS,
+)
 from alnair.live.engine_feed import Feed
 from alnair.live.leader import AskError, ask
 from alnair.live.scheduler_lease import lease, read
@@ -33,7 +44,16 @@ _READ_SECONDS: Final = 60.0
 _DIAGNOSIS: Final = msgspec.json.Decoder(Diagnosis)
 _POD: Final = PODS.typed(wire.PodWire)
 
-
+#: What makes pods, under other names than its own, and how it is written.
+_MAKERS: Final = {
+    "etj": ELASTIC_TORCH_JOBS,
+    "ehj": ELASTIC_HOROVOD_JOBS,
+    "hj": HOROVOD_JOBS,
+    "job": JOBS,
+    "deploy": DEPLOYMENTS,
+    "statefulset": STATEFUL_SETS,
+    "podgroup": PODGROUPS,
+}
 _UPSTREAM: Final = "default-scheduler"
 #: Age in seconds of a lease that is kept, at most: clocks differ a little.
 _LEASE_SECONDS: Final = 60.0
@@ -188,6 +208,8 @@ async def _pod(client: Client, namespace: str, name: str) -> wire.PodWire:
     hint = "list them with 'kubectl get pods -A'"
     if others:
         hint = f"there is one in {', '.join(others)}: add '-n {others[0]}'"
+    elif makers := await _makers(client, namespace, name):
+        hint = f"did you mean {' or '.join(makers)}?"
     elif close := await _near_pods(client, namespace, name):
         hint = f"did you mean {' or '.join(close)}?"
     elif close := await _near_namespaces(client, namespace):
@@ -199,6 +221,20 @@ def _is_tried(pod: wire.PodWire) -> bool:
     """Return whether a scheduler has said that the pod does not fit."""
     conditions = (pod.status and pod.status.conditions) or ()
     return any(c.type == "PodScheduled" and c.status == "False" for c in conditions)
+
+
+async def _makers(client: Client, namespace: str, name: str) -> list[str]:
+    """Return what has the name and makes pods, as this command takes it."""
+
+    async def is_there(kind: str) -> bool:
+        try:
+            await client.get(_MAKERS[kind].typed(_Named), name, namespace)
+        except ApiError:  # nor is it for who may not know
+            return False
+        return True
+
+    there = await asyncio.gather(*map(is_there, _MAKERS))
+    return [f"{kind}/{name}" for kind, found in zip(_MAKERS, there, strict=True) if found]
 
 
 async def _near_pods(client: Client, namespace: str, name: str) -> tuple[str, ...]:

@@ -35,6 +35,7 @@ async def learn(client: Client, profiles: Sequence[Profile]) -> Rebalance:
 
     Raises:
         TimeoutError: it could not be read in a minute.
+        KubeError: it cannot be read.
     """
     engine = Engine(profiles)
     engine.learn(await read(client, profiles), time.time())
@@ -67,7 +68,11 @@ async def read(client: Client, profiles: Sequence[Profile]) -> list[events.Event
 
     Raises:
         TimeoutError: it could not be read in a minute.
+        KubeError: the API server says at once that nodes or pods cannot be read.
     """
+    # Who follows a cluster tries again until it may: for a look, that is a minute of tries.
+    for kind in (NODES, PODS):
+        await client.raw("GET", kind.collection(), query={"limit": "1"})
     feed = Feed(client, {kind for profile in profiles for kind in profile.kinds()})
     following = asyncio.create_task(feed.run())
     try:

@@ -379,7 +379,7 @@ class LocalCluster:
         """Has no real node; there may never have been one."""
         if any(name in NODE_COMPONENTS for name in self.running()):
             self._report.step("removing the real node")
-        await node.remove(self.layout, keep_data=keep_data)
+        await node.remove(self.layout, keep_data=keep_data, report=self._report)
 
     async def _stop_all(self) -> None:
         """Stops in an order that lets each part say goodbye to those that it depends on."""

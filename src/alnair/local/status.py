@@ -148,9 +148,9 @@ async def _of_node(
     )
     if part.name in running:
         until = time.monotonic() + health.ONCE_SECONDS
-        problem = await part.probe()
+        problem = await part.asked()
         while problem and problem.startswith(health.NO_ANSWER) and time.monotonic() < until:
-            problem = await part.probe()
+            problem = await part.asked()
         one.healthy, one.problem = problem is None, problem or ""
         _measure(one, running[part.name].process)
     return one

@@ -114,6 +114,17 @@ def test_idle_pods_may_be_evicted_only_where_that_is_asked_for(
         assert ("--evict-idle=1h" in container["args"]) is is_asked
 
 
+def test_a_label_of_nodes_that_is_null_is_none(render: Callable[[str], list[Any]]) -> None:
+    # As what is to be rid of the default comes to the chart with `helm upgrade --reuse-values`.
+    selector = "{nodeSelector: {real: 'true', zone: null}}"
+    found = dict(pods(render(f"{{agent: {selector}, scheduler: {selector}}}")))
+    assert found["scheduler"]["spec"]["nodeSelector"] == {"real": "true"}
+    assert found["agent"]["spec"]["nodeSelector"] == {
+        "real": "true",
+        "ai.centaurus.io/agent": "enabled",
+    }
+
+
 def test_pods_are_moved_only_where_that_is_asked_for(render: Callable[[str], list[Any]]) -> None:
     for values, is_asked in (("{}", False), (VALUES["rebalancing"], True)):
         documents = render(values)

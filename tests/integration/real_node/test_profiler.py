@@ -38,7 +38,8 @@ from kit.real_node.pod_series import by_time, mean, within
 #: Seconds over which figures are compared.
 SPAN = 8.0
 MIB = 1 << 20
-#: Computes half of the time for some seconds, says how much it was, and holds its GPU.
+#: Computes half of the time for some seconds, and more after it stood still; says how many times
+#: 10 ms it had done at each tenth of a second, and holds its GPU.
 HALF = """
 import ctypes, json, sys, time
 sys.path.insert(0, "/usr/local/bin")
@@ -56,14 +57,17 @@ call("cuCtxSetCurrent", context)
 call("cuMemAlloc_v2", ctypes.byref(memory), ctypes.c_size_t(3000 << 20))
 call("cuModuleLoadData", ctypes.byref(module), KERNEL.format(ns=10_000_000).encode())
 call("cuModuleGetFunction", ctypes.byref(kernel), module, b"ns_10000000")
-launched, began = 0, time.time()
+launched, began, done = 0, time.time(), []
 while time.time() < began + 14:
     call("cuLaunchKernel", kernel, 1, 1, 1, 32, 1, 1, 0, None, None, None)
     call("cuCtxSynchronize")
     launched += 1
+    while len(done) < 10 * (time.time() - began):
+        done.append(launched)
     time.sleep(max(0.0, began + launched * 0.02 - time.time()))
 ended = time.time()
-print(json.dumps({"began": began, "ended": ended, "busy": launched * 0.01}), flush=True)
+done.append(launched)
+print(json.dumps({"began": began, "ended": ended, "done": done}), flush=True)
 time.sleep(3600)
 """
 #: Uses five seconds of a processor, 100 MiB, and writes 64 MiB; then it holds what it has.
@@ -174,14 +178,23 @@ async def test_a_pod_with_a_whole_gpu_is_measured_and_shows_0_when_it_stops(
 
     await until(was_looked_at, "some looks since it stopped")
     series = await agent.series(found)
-    truth = 100 * said["busy"] / (said["ended"] - said["began"])
-    measured = mean(series, usage.GPU_UTIL, said["began"] + 1, said["ended"])
+    # Each look tells of all since the one before, and both are compared over the same time: who
+    # stood still before it does more afterwards.
+    looks = [*by_time(series, usage.GPU_UTIL, said["began"], said["ended"]).items()]
+    begin, end = looks[0][0], looks[-1][0]
+    measured = sum(now * (at - before) for (before, _), (at, now) in pairwise(looks)) / (
+        end - begin
+    )
+    last = len(said["done"]) - 1
+    done = [said["done"][min(last, int(10 * (at - said["began"])))] for at in (begin, end)]
+    truth = 100 * 0.01 * (done[1] - done[0]) / (end - begin)
     print("truth and said:", truth, measured, series.metrics[usage.GPU_UTIL])
+    assert end - begin >= 6
     assert measured == pytest.approx(truth, abs=3)
     assert set((await after())[2:]) == {0.0}, "an idle pod shows 0 after two looks"
-    looks = by_time(series, usage.GPU_UTIL, said["ended"] - 5, said["ended"] + 60)
+    late = by_time(series, usage.GPU_UTIL, said["ended"] - 5, said["ended"] + 60)
     # A look tells of all since the one before, and a busy machine may have held that up.
-    idle = [now for (at, _), (_, now) in pairwise(looks.items()) if at >= said["ended"] + 1]
+    idle = [now for (at, _), (_, now) in pairwise(late.items()) if at >= said["ended"] + 1]
     assert idle
     assert set(idle) == {0.0}, "an idle pod shows 0 within 2 s"
     memory = series.metrics[usage.GPU_MEMORY_MIB][-1]

@@ -154,6 +154,8 @@ async def test_a_training_goes_on_from_its_checkpoints_whatever_comes_and_goes(
         kill(workers[0])
         await LocalCluster(cluster.name, root=cluster.layout.root).up()
         await job.trains(65, 3)
+        # Its address is the youngest, and yet rank 0 is where its log is looked for.
+        assert training.worker_of_rank_0() == 0
         await job.scale(1)
         # What it is compared with comes along from here on.
         await pods.create(training.fixed("fixed"))

@@ -63,6 +63,7 @@ async def test_the_pod_of_a_deployment_that_waits_is_found_through_its_replica_s
         assert found["pod"].startswith(f"{namespace}/web-")
         assert "Deployment web has 2 pods, 2 without a node: this is web-" in found["notes"][0]
         assert "Insufficient nvidia.com/gpu" in found["message"]
+    assert "did you mean deploy/web?" in refused(gpu_cluster, namespace, "web")
     assert "did you mean web?" in refused(gpu_cluster, namespace, "deploy/wed")
     assert "did you mean deploy" in refused(gpu_cluster, namespace, "deplo/web")
     assert "a Node has no pods that wait for it" in refused(gpu_cluster, namespace, "node/web")

@@ -144,10 +144,15 @@ async def test_a_script_is_submitted_followed_to_its_end_and_goes_with_its_job(
     assert first["metadata"]["ownerReferences"][0]["uid"] == manifest["metadata"]["uid"]
     assert "is there already" in (said := await desk.refused(base))
     assert "choose another --job" in said
-    wished = await desk.run(f"{base} --job w --detach --gpu-type A1000 --scheduler alnair-sched")
+    wished = await desk.run(
+        f"{base} --job w --detach --gpu-type A1000 --scheduler alnair-sched --workers 99"
+    )
     await desk.client.delete(KINDS["ElasticTorchJob"], "w", desk.namespace)
     assert "alnair-sched is no profile of Alnair's; alnair-scheduler is" in wished.stderr
     assert "no node has GPUs of the model A1000: there are" in wished.stderr
+    assert "it needs 99 workers at least, and if all GPUs were free there would be room for " in (
+        wished.stderr
+    )
     code, said = await interrupted(desk.words(f"{base} --replace --gpus 64"), b"0 of 1 workers (1)")
     assert code == 130, said
     assert "a worker has 64 GPUs, and the largest node 4" in said

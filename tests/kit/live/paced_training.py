@@ -33,6 +33,7 @@ def batch_of(step):
 script.batch_of = batch_of
 if os.environ["RANK"] == "0":
     print("begins with processes", os.environ["WORLD_SIZE"])
+    print("rank 0 is in worker", os.environ.get("JOB_COMPLETION_INDEX", "none"))
 script.main()
 if os.environ["RANK"] == "0":
     found = torch.load(script.FOLDER / "model.pt")
@@ -40,6 +41,7 @@ if os.environ["RANK"] == "0":
     (script.FOLDER / "model.json").write_text(text)
 """
 _BEGIN: Final = re.compile(r"^begins with processes (\d+)$", re.MULTILINE)
+_RANK_0: Final = re.compile(r"^rank 0 is in worker (\d+)$", re.MULTILINE)
 _STEP: Final = re.compile(r"^step (\d+)/\d+ loss (\S+) processes (\d+)$", re.MULTILINE)
 
 
@@ -68,6 +70,10 @@ class PacedTraining:
         """How many it has had since it began for the last time; 0 before the first."""
         found = _BEGIN.findall(self._log())
         return int(found[-1]) if found else 0
+
+    def worker_of_rank_0(self) -> int:
+        """The index of the worker in which rank 0 has begun for the last time."""
+        return int(_RANK_0.findall(self._log())[-1])
 
     def done(self) -> list[tuple[int, int]]:
         """The steps in the order in which they were done, each with its number of processes."""

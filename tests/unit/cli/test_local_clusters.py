@@ -98,10 +98,15 @@ def test_the_status_of_a_cluster_that_is_not_there_is_told_with_the_fix() -> Non
     )
 
 
-def test_taking_down_what_is_not_there_is_fine() -> None:
-    result = run("down", "--name", "two")
+def test_taking_down_what_is_not_there_is_fine_and_told_as_that(tmp_path: Path) -> None:
+    result = run("down", "--name", "tow")
     assert result.exit_code == 0
-    assert result.output == "cluster two is down\n"
+    assert result.output == "there was no cluster tow\n"
+    two = tmp_path / "state" / "two"
+    two.mkdir(parents=True)
+    (two / "state.json").touch()
+    assert run("down", "--name", "tow").output == "there was no cluster tow; there is two\n"
+    assert run("down", "--name", "two").output == "cluster two is down\n"
 
 
 @pytest.mark.parametrize("verb", ["up", "status", "down"])

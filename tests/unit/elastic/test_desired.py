@@ -235,6 +235,16 @@ def test_a_job_at_rest_has_nothing_to_be_done() -> None:
     }
 
 
+@pytest.mark.parametrize(
+    ("least", "words"), [(1, "at least 1 worker "), (2, "at least 2 workers ")]
+)
+def test_one_worker_is_not_several(least: int, words: str) -> None:
+    there = desired(read(jobs.torch("job", least, 4)), Observed(size=2, workers=workers(2)), 2, NOW)
+    told = {one.type: one.message for one in there.status.conditions}
+    assert told["Scheduled"].startswith(words)
+    assert told["Running"].startswith(words)
+
+
 # --- growing and shrinking ------------------------------------------------------------------------
 
 
@@ -344,6 +354,8 @@ def test_torchruns_pods_stay_for_their_logs() -> None:
     done = desired(job, here, 2, NOW)
     assert done.delete == (Child("PodGroup", "podgroup-etjob-job"),)
     assert done.status.phase == "Succeeded"
+    message = next(one.message for one in done.status.conditions if one.type == "Succeeded")
+    assert message == "the first worker has ended well, and with it the training"
 
 
 def test_a_job_fails_when_its_time_is_over() -> None:

@@ -1,5 +1,6 @@
 """What a worker of torchrun runs: an agent again and again, until it has ended by itself."""
 
+import ipaddress
 import os
 import signal
 import socket
@@ -48,8 +49,8 @@ class Worker:
         path.write_text(f"#!/bin/sh\n{does}\n")
         path.chmod(0o755)
 
-    def start(self, index: int) -> subprocess.Popen[str]:
-        here = {"JOB_COMPLETION_INDEX": str(index), "ALNAIR_POD_IP": "10.0.0.7"}
+    def start(self, index: int, address: str = "10.0.0.7") -> subprocess.Popen[str]:
+        here = {"JOB_COMPLETION_INDEX": str(index), "ALNAIR_POD_IP": address}
         path = f"{self.folder}:{os.environ['PATH']}"
         return subprocess.Popen(
             container()["command"],
@@ -59,8 +60,8 @@ class Worker:
             text=True,
         )
 
-    def run(self, index: int) -> tuple[int, str]:
-        with self.start(index) as process:
+    def run(self, index: int, address: str = "10.0.0.7") -> tuple[int, str]:
+        with self.start(index, address) as process:
             said, errors = process.communicate(timeout=20)
         return process.returncode, said + errors
 
@@ -76,8 +77,22 @@ def test_only_the_first_worker_has_the_store(worker: Worker) -> None:
         code, said = worker.run(index)
         assert code == 0
         assert said.startswith(f"--rdzv-conf is_host={is_host},join_timeout=")
-        assert "--local-addr 10.0.0.7 --nnodes=1:4 " in said
+        assert " --nnodes=1:4 " in said
         assert said.endswith(" training python train.py --name two words\n")
+
+
+def test_the_first_worker_has_the_address_that_comes_first(worker: Worker) -> None:
+    # So it has rank 0, as torchrun gives ranks in the order of these texts.
+    worker.program("torchrun", 'while [ "$1" != --local-addr ]; do shift; done; echo "$2"')
+    of = {
+        at: worker.run(*at)[1].strip() for at in ((0, "10.0.0.9"), (1, "10.0.0.10"), (2, "9.9.9.9"))
+    }
+    first, *others = of.values()
+    assert first == "10.0.0.9"
+    assert all(first < one for one in others)
+    mapped = [ipaddress.IPv6Address(one).ipv4_mapped for one in others]
+    assert mapped == [ipaddress.IPv4Address("10.0.0.10"), ipaddress.IPv4Address("9.9.9.9")]
+    assert worker.run(1, "fd00::7")[1].strip() == "fd00::7"
 
 
 def test_a_worker_begins_anew_while_the_first_one_is_away(worker: Worker) -> None:
@@ -143,8 +158,11 @@ class Agent:
         api = folder / "torch" / "distributed" / "elastic" / "rendezvous" / "api.py"
         api.parent.mkdir(parents=True)
         api.write_text("class RendezvousConnectionError(Exception): pass\n")
+        ends = api.parents[1] / "multiprocessing.py"
+        ends.write_text("class SignalException(Exception): pass\n")
         run = folder / "torch" / "distributed" / "run.py"
-        run.write_text(f"import sys\nfrom .elastic.rendezvous.api import *\ndef main(): {does}\n")
+        known = "from .elastic.rendezvous.api import *\nfrom .elastic.multiprocessing import *"
+        run.write_text(f"import sys\n{known}\ndef main(): {does}\n")
         # What lies where the training begins is none of the agent's.
         self.here = folder / "here"
         self.here.mkdir()
@@ -193,25 +211,42 @@ def test_an_agent_tells_the_loss_of_the_store_from_a_failure(
     assert ("the first worker is lost" in errors) is (code == 75)
 
 
+def test_an_agent_that_is_told_to_end_adds_nothing_to_the_log(tmp_path: Path) -> None:
+    with Agent(tmp_path, "raise SignalException('got signal: 15')").start(1, 0) as process:
+        said, errors = process.communicate(timeout=20)
+    assert (process.returncode, said, errors) == (1, "", "")
+
+
+def guarded(*training: str, **counts: int) -> subprocess.CompletedProcess[str]:
+    """What comes of a training's command, which an agent has the guard begin."""
+    command = container()["command"]
+    guard = command[command.index("training") - 1]
+    agent = '"$@"; echo "ended with $?"'
+    return subprocess.run(
+        ["/bin/sh", "-c", agent, "agent", "/bin/sh", "-c", guard, "training", *training],
+        env={"PATH": os.environ["PATH"], **{key: str(value) for key, value in counts.items()}},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize("program", ["pyhton3", "/app/nowhere"])
+def test_a_training_whose_program_is_not_there_is_not_begun_again(program: str) -> None:
+    done = guarded(program, "train.py")
+    assert done.stderr == f"the image has no program {program}: the training is not started\n"
+    assert (done.returncode, done.stdout) == (-signal.SIGTERM, "")
+
+
 @pytest.mark.parametrize(
     ("restarts", "lasted", "goes_on"), [(0, 1, True), (4, 1, True), (5, 99, False), (5, 101, True)]
 )
 def test_a_training_that_fails_at_once_is_given_up(
     restarts: int, lasted: int, goes_on: bool
 ) -> None:
-    command = container()["command"]
-    guard = command[command.index("training") - 1]
     now = int(float(Path("/proc/uptime").read_text().split()[0]))
     counts = {"TORCHELASTIC_RESTART_COUNT": restarts, "ALNAIR_STARTED": now - lasted}
-    env = {"PATH": os.environ["PATH"], **{key: str(value) for key, value in counts.items()}}
-    agent = '"$@"; echo "ended with $?"'
-    done = subprocess.run(
-        ["/bin/sh", "-c", agent, "agent", "/bin/sh", "-c", guard, "training", "echo", "trains"],
-        env=env,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = guarded("echo", "trains", **counts)
     if goes_on:
         assert done.stdout == "trains\nended with 0\n"
     else:

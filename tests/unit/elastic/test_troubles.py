@@ -167,8 +167,7 @@ def test_workers_that_fit_on_no_node_are_told_apart_from_those_that_wait() -> No
     never = desired(job, Observed(no_room=words, fits_nowhere=True), None, NOW).status
     state, reason, message = said(never, "Scheduled")
     assert (state, reason) == ("False", "FitsNowhere")
-    assert words in message
-    assert "spec.workersSpec.gpusPerWorker" in message
+    assert f"{words.removesuffix('.')}: change spec.workersSpec.gpusPerWorker" in message
     assert news(waits, never) == [("FitsNowhere", message, True)]
 
 

@@ -3,6 +3,8 @@
 import os
 from pathlib import Path
 
+import pytest
+
 from alnair.history.atomic_file import write
 
 
@@ -23,3 +25,9 @@ def test_a_device_is_written_to_and_stays_a_device() -> None:
     finally:
         os.close(reader)
         os.close(writer)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="Linux has it")
+def test_a_full_disk_is_told_with_what_was_to_be_written() -> None:
+    with pytest.raises(OSError, match="No space left on device: '/dev/full'"):
+        write(Path("/dev/full"), b"x")

@@ -1,11 +1,11 @@
-"""No node stays cordoned that a rebalancing has cordoned."""
+"""A rebalancing takes off its cordons, and does not wait for rights that it lacks."""
 
 from typing import Any, cast
 
 import pytest
 
-from alnair.kube.errors import ConnectionFailed
-from alnair.live.rebalancing import carry_out
+from alnair.kube.errors import ConnectionFailed, Forbidden
+from alnair.live.rebalancing import carry_out, read
 
 
 class Api:
@@ -30,3 +30,23 @@ async def test_a_cordon_whose_answer_was_lost_is_taken_off() -> None:
     with pytest.raises(ConnectionFailed):
         await carry_out(cast("Any", api), "n", (), 1.0, print)
     assert not api.node["spec"]["unschedulable"]
+
+
+class Refusing:
+    """Lets nobody list pods; what is asked for otherwise is not there."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+
+    async def raw(self, _: str, path: str, **__: object) -> bytes:
+        self.asked.append(path)
+        if path.endswith("/pods"):
+            raise Forbidden(403, "Forbidden", "pods is forbidden")
+        return b"{}"
+
+
+async def test_who_may_not_read_the_cluster_hears_it_at_once() -> None:
+    api = Refusing()
+    with pytest.raises(Forbidden):
+        await read(cast("Any", api), ())
+    assert api.asked == ["/api/v1/nodes", "/api/v1/pods"]

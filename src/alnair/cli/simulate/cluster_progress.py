@@ -6,7 +6,7 @@ from typing import Final
 
 import typer
 
-from alnair.cli.failures import INTERRUPTED, fail
+from alnair.cli.failures import INTERRUPTED, fail, words
 from alnair.cli.interrupts import counted
 from alnair.cli.json_output import write_json
 from alnair.cli.process_memory import peak_rss_mb
@@ -40,7 +40,7 @@ def carry_out(simulation: Simulation, outputs: Outputs, *, json: bool) -> None:
         history = simulation.history()
         outputs.write(history)
     except OSError as error:
-        fail(f"{error}: free some space, or name another place")
+        fail(f"{words(error)}: free some space, or name another place")
     result = of(simulation, compute(history), took=took, before=before, peak_rss_mb=peak_rss_mb())
     simulation_result.show(result, console(json=json))
     if json:

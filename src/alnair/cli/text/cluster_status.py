@@ -31,7 +31,13 @@ def show(result: ClusterStatus, console: Console) -> None:
     """Print the components, and how many nodes and pods there are."""
     table = Table(box=None, pad_edge=False, header_style="bold")
     for column in ("COMPONENT", "HEALTH", "VERSION", "PID", "PORT", "UP", "CPU", "MEMORY"):
-        table.add_column(column, justify="right" if column in {"CPU", "MEMORY"} else "left")
+        # In a narrow terminal, names go on in the next line; what is short does not.
+        table.add_column(
+            column,
+            justify="right" if column in {"CPU", "MEMORY"} else "left",
+            no_wrap=column not in {"COMPONENT", "HEALTH"},
+            overflow="fold",
+        )
     for one in result.components:
         table.add_row(
             one.name,

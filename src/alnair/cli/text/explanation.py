@@ -139,7 +139,8 @@ def _placement(node: str, got: Placement) -> Iterator[str]:
 
 def _gang(gang: GangDiagnosis) -> Iterator[str]:
     if not gang.exists:
-        yield f"gang {gang.name}: its PodGroup does not exist; {counted(gang.pods, 'pod')} name it"
+        pods = f"{counted(gang.pods, 'pod')} {'names' if gang.pods == 1 else 'name'} it"
+        yield f"gang {gang.name}: its PodGroup does not exist; {pods}"
         return
     yield (
         f"gang {gang.name}: {gang.placed} of {gang.min_member} pods run or are on their way, "

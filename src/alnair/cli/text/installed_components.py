@@ -15,7 +15,13 @@ def show(found: Sequence[InstalledComponent], console: Console) -> None:
         return
     table = Table(box=None, pad_edge=False, header_style="bold")
     for column in ("INSTALLED", "HEALTH", "READY", "VERSION", "LEADER", "RESTARTS"):
-        table.add_column(column, justify="right" if column == "RESTARTS" else "left")
+        # In a narrow terminal, names and versions go on in the next line; what is short does not.
+        table.add_column(
+            column,
+            justify="right" if column == "RESTARTS" else "left",
+            no_wrap=column in {"READY", "RESTARTS"},
+            overflow="fold",
+        )
     for one in found:
         table.add_row(
             one.name,

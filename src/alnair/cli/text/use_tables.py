@@ -149,6 +149,8 @@ def table(
             Text(column.title, style="bold underline" if number == sort_by else "bold"),
             justify="right" if column.is_number else "left",
             no_wrap=column.is_number,
+            # In a narrow terminal, names go on in the next line.
+            overflow="fold",
         )
     for row in rows[:most]:
         made.add_row(*(Text(one.text(getattr(row, one.field))) for _, one in shown))

@@ -8,6 +8,7 @@ from alnair.cli.cluster_selection import ClusterOptions
 from alnair.cli.json_output import json_option, write_json
 from alnair.cli.option_groups import grouped
 from alnair.cli.training.job_argument import JobName, Namespace, Timeout, teller, with_job
+from alnair.model.plurals import counted
 
 if TYPE_CHECKING:
     from alnair.kube.client import Client
@@ -61,7 +62,8 @@ def scale(
     if json:
         write_json(summary(made))
     else:
-        typer.echo(f"{made.name}: up to {made.wish} workers are wanted; {progress(summary(made))}")
+        wish = f"{counted(made.wish, 'worker')} {'is' if made.wish == 1 else 'are'} wanted"
+        typer.echo(f"{made.name}: up to {wish}; {progress(summary(made))}")
 
 
 def _has_as_many(job: "TrainingJob") -> bool:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import msgspec
 
+from alnair.history import atomic_file
 from alnair.history.history import History
 from alnair.history.metrics import Metrics
 from alnair.history.report.files import FORMAT, render
@@ -63,7 +64,7 @@ def write_files(files: Mapping[str, bytes], folder: Path) -> None:
 
     Raises:
         NotReportError: there is something that is no report.
-        OSError: it cannot be written.
+        OSError: it cannot be written; its `filename` says what.
     """
     check(folder)
     folder = folder.resolve()
@@ -73,7 +74,8 @@ def write_files(files: Mapping[str, bytes], folder: Path) -> None:
         new, old = made / "new", made / "old"
         new.mkdir()
         for name, data in files.items():
-            (new / name).write_bytes(data)
+            with atomic_file.naming(folder):
+                (new / name).write_bytes(data)
         check(folder)
         if folder.exists():
             folder.rename(old)

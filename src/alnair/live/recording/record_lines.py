@@ -3,7 +3,9 @@
 Times are seconds since the epoch, 0 = not known.
 """
 
+import math
 import sys
+from collections import OrderedDict
 from collections.abc import Iterable
 from typing import Final, Literal
 
@@ -41,6 +43,8 @@ _PHASES: Final[dict[str, Literal["", "completed", "failed"]]] = {
     "Succeeded": "completed",
     "Failed": "failed",
 }
+#: Pods that are remembered while they go, at most.
+_LEAVING: Final = 4096
 _NAMES_MODEL: Final = (names.GPU_MODEL_LABEL, "In")
 _utilization = msgspec.json.Decoder(api_types.PodUtilization)
 
@@ -91,10 +95,16 @@ class StatusWire(Struct, rename="camel"):
     pod_ip: str | None = field(default=None, name="podIP")
 
 
+class PodMetaWire(wire.ObjectMeta, rename="camel"):
+    """Metadata of a pod: it was asked to go so many seconds before its deletion timestamp."""
+
+    deletion_grace_period_seconds: int | None = None
+
+
 class PodWire(Struct):
     """A pod."""
 
-    metadata: wire.ObjectMeta
+    metadata: PodMetaWire
     spec: wire.PodSpecWire
     status: StatusWire | None = None
 
@@ -192,10 +202,15 @@ def utilization(pod: PodWire) -> float | None:
 
 
 class PodReader:
-    """Makes records of pods."""
+    """Makes records of pods.
+
+    When a pod was asked to go is remembered: the kubelet, who deletes it at last, has its deletion
+    timestamp be the moment of that.
+    """
 
     def __init__(self) -> None:
         self._project = PodProjector()
+        self._asked: OrderedDict[str, float] = OrderedDict()
 
     def __call__(self, pod: PodWire) -> PodRecord:
         """Return the record."""
@@ -222,12 +237,22 @@ class PodReader:
             node=known.node,
             bound=known.bound_at,
             shares=_shares(known),
-            cut=_cut(conditions.get("DisruptionTarget"), status),
+            cut=_cut(conditions.get("DisruptionTarget"), status, self._asked_to_go(meta)),
             phase=_PHASES.get(status.phase or "", ""),
             ended=_ended(status) if status.phase in _PHASES else 0.0,
             expected=read_expected(meta.annotations or {}).duration_s,
             refused="" if known.node else _message(conditions.get("PodScheduled")),
         )
+
+    def _asked_to_go(self, meta: PodMetaWire) -> float:
+        """Return when somebody asked for its deletion first, as far as that was seen."""
+        if not meta.deletion_timestamp:
+            return math.inf
+        asked = timestamp(meta.deletion_timestamp) - (meta.deletion_grace_period_seconds or 0)
+        asked = self._asked[meta.uid] = min(asked, self._asked.get(meta.uid, math.inf))
+        if len(self._asked) > _LEAVING:
+            self._asked.popitem(last=False)
+        return asked
 
 
 def _plain(pod: PodWire, status: StatusWire) -> wire.PodWire:
@@ -289,10 +314,13 @@ def _containers(
     return tuple(item for item in assignment if (item[0] in init) == is_init)
 
 
-def _cut(target: ConditionWire | None, status: StatusWire) -> End:
+def _cut(target: ConditionWire | None, status: StatusWire, asked: float) -> End:
     if target is not None and target.status == "True":
         return _DISRUPTIONS.get(target.reason or "", "evicted")
-    return _NOT_ITS_OWN.get(status.reason or "", "")
+    if how := _NOT_ITS_OWN.get(status.reason or "", ""):
+        return how
+    # Who is told to end ends by a signal, which Kubernetes calls a failure.
+    return "deleted" if status.phase == "Failed" and _ended(status) >= asked else ""
 
 
 def _ended(status: StatusWire) -> float:

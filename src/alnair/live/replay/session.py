@@ -1,6 +1,7 @@
 """A replay from its first node to its report, and how it ended."""
 
 import asyncio
+import contextlib
 import datetime as dt
 import time
 from collections.abc import Awaitable, Callable, Sequence
@@ -89,7 +90,7 @@ async def replay(
         f"{counted(len(trace.nodes), 'node')} and {counted(len(arrivals), 'pod')} of "
         f"{settings.profile}"
     )
-    await create_nodes(client, trace.nodes, dt.datetime.now(dt.UTC))
+    has_nodes = await done_before(stop, create_nodes(client, trace.nodes, dt.datetime.now(dt.UTC)))
     run = Run(
         client,
         arrivals,
@@ -102,8 +103,9 @@ async def replay(
     )
     problem, is_settled = "", False
     try:
-        await run.prepare(fresh=settings.fresh)
-        is_settled = await run.run(stop, deadline, lambda: watcher.counts(run.ledger.counts()))
+        if has_nodes:
+            await run.prepare(fresh=settings.fresh)
+            is_settled = await run.run(stop, deadline, lambda: watcher.counts(run.ledger.counts()))
     except* ReplayError as group:
         error = _first(group)
         problem = str(error)
@@ -112,6 +114,22 @@ async def replay(
             problem += f": {await scheduler.absence(client, settings.profile, now)}"
     found = await report(client, run.ledger, target_workload(trace.pods), settings.profile, since)
     return ReplayOutcome(found, problem, interrupted=not is_settled and not problem)
+
+
+async def done_before(stop: asyncio.Event, work: Awaitable[object]) -> bool:
+    """Do some work, or as much of it as is done when `stop` is set; return whether it was all."""
+    doing = asyncio.ensure_future(work)
+    stopping = asyncio.create_task(stop.wait())
+    try:
+        await asyncio.wait((doing, stopping), return_when=asyncio.FIRST_COMPLETED)
+        if not doing.done():
+            doing.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await doing
+        return not doing.cancelled()
+    finally:
+        for one in (doing, stopping):
+            one.cancel()
 
 
 def _first(group: BaseExceptionGroup[ReplayError]) -> BaseException:

@@ -17,6 +17,7 @@ from alnair.live.training.finding import JobError
 from alnair.model.training_job import TrainingJob
 
 _LOOK_AGAIN: Final = 1.0
+_ENDED: Final = ("Succeeded", "Failed")
 _INDEX: Final = "batch.kubernetes.io/job-completion-index"
 #: How horovodrun begins each line of a process.
 _OF_RANK: Final = re.compile(rb"(?:\w{3} \w{3} +\d+ [\d:]+ \d{4})?\[(\d+)\]<std(?:out|err)>:")
@@ -66,8 +67,12 @@ async def pods(client: Client, job: TrainingJob, wanted: Wanted) -> list[LogPod]
     listed = await client.list(
         PODS.typed(_Pod), job.namespace, label_selector=f"{job.kind}={job.name}"
     )
+    return _of_places(job, wanted, listed.items)
+
+
+def _of_places(job: TrainingJob, wanted: Wanted, there: Sequence[_Pod]) -> list[LogPod]:
     newest: dict[tuple[str, int], _Pod] = {}
-    for pod in sorted(listed.items, key=lambda one: one.metadata.creation_timestamp):
+    for pod in sorted(there, key=_age):
         labels = pod.metadata.labels or {}
         role = labels.get("role", "")
         number = labels.get(_INDEX) or pod.metadata.name.rpartition("-")[2]
@@ -79,6 +84,12 @@ async def pods(client: Client, job: TrainingJob, wanted: Wanted) -> list[LogPod]
         for role, index in sorted(newest)
         if _is_wanted(job, wanted, role, index)
     ]
+
+
+def _age(pod: _Pod) -> tuple[str, bool, bool]:
+    """Sort pods by age: of two of one second, and they are no finer, one that stays is newer."""
+    stays = pod.metadata.deletion_timestamp is None
+    return pod.metadata.creation_timestamp, stays, pod.status.phase not in _ENDED
 
 
 async def read(client: Client, pod: LogPod, namespace: str, tail: int | None) -> list[bytes]:

@@ -70,12 +70,11 @@ async def fits(
         KubeError: The cluster cannot be read.
     """
     try:
-        await client.raw("GET", NODES.collection(), query={"limit": "1"})
-        await client.raw("GET", PODS.collection(), query={"limit": "1"})
+        known = await rebalancing.read(client, profiles)
     except Forbidden:
         return None
     engine = Engine(profiles)
-    engine.learn(await rebalancing.read(client, profiles), time.time())
+    engine.learn(known, time.time())
     key = (job.namespace, child_names(job).group)
     anew = job.framework == "torch"
     return migration(engine.view, key, nodes, job.most, together=anew)

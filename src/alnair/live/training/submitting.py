@@ -182,13 +182,19 @@ async def _fits_a_node(client: Client, wanted: Submission) -> list[str]:
             offered = near(resource, known) or tuple(sorted(known))
             listed = ", ".join(offered[:8])
             raise JobError(f"no node has the resource {resource}: there are {listed}")
-    most = max((int(n.status.allocatable.get(names.GPU, "0")) for n in nodes), default=0)
+    sizes = [int(node.status.allocatable.get(names.GPU, "0")) for node in nodes]
+    most = max(sizes, default=0)
     if wanted.gpus and most < wanted.gpus:
         text = (
             f"a worker has {counted(wanted.gpus, 'GPU')}, and the largest node {most}: "
             f"the job waits"
         )
         notes.append(f"{text} until there is one")
+    elif wanted.gpus and (room := sum(size // wanted.gpus for size in sizes)) < wanted.least:
+        notes.append(
+            f"it needs {counted(wanted.least, 'worker')} at least, and if all GPUs were free there"
+            f" would be room for {room}: the job waits until there are more"
+        )
     models = {node.metadata.labels.get(names.GPU_MODEL_LABEL, "") for node in nodes} - {""}
     if wanted.gpu_types and models and models.isdisjoint(wanted.gpu_types):
         text = f"no node has GPUs of the model {' or '.join(wanted.gpu_types)}: there are"

@@ -5,6 +5,7 @@ from typing import Final
 
 import msgspec
 
+from alnair.elastic.pod_templates import KINDS
 from alnair.kube.objects.load_annotations import agent_lease
 from alnair.kube.objects.node_projection import project_node
 from alnair.kube.objects.wire import NodeWire
@@ -212,9 +213,12 @@ def _part(part: api_types.AssignedGpu, sizes: Mapping[str, int]) -> float:
 
 
 def _owner(pod: SeenPod) -> str:
+    labels = pod.metadata.labels or {}
     for one in pod.metadata.owner_references or ():
         if one.controller:
-            return f"{one.kind}/{one.name}"
+            # Of a training job it is a StatefulSet or Job between, which nobody has heard of.
+            of = ((kind, labels[kind]) for kind in KINDS if kind in labels)
+            return "/".join(next(of, (one.kind, one.name)))
     return f"Pod/{pod.metadata.name}"
 
 

@@ -66,7 +66,7 @@ class PodUse(msgspec.Struct, frozen=True):
         namespace: Of the pod.
         pod: Its name.
         node: Where it runs.
-        owner: Its controller, as Kind/name; its own name where it has none.
+        owner: Its training job, or its controller, as Kind/name; its own name where it has none.
         gpus: Whole GPUs and parts that it holds, added up; a part by compute, else by memory.
         util: Percent of its GPUs' compute that it uses: a slice of 30 % that always computes, 30.
         used_gpus: The same in GPUs: 0.3.

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import psutil
 
 from alnair.local.components import processes
+from alnair.local.components.health import NO_ANSWER
 from alnair.local.errors import LocalClusterError
 from alnair.local.layout import Layout
 from alnair.local.report import ProgressReport
@@ -17,6 +18,8 @@ from alnair.local.report import ProgressReport
 _READY_SECONDS = 60.0
 #: Time for a process that is alive but not well before a start replaces it.
 _PATIENCE_SECONDS = 10.0
+#: Time for a process to answer once: one that stands still would be waited for for ever.
+_ANSWER_SECONDS = 10.0
 
 
 @dataclass(frozen=True)
@@ -31,6 +34,7 @@ class Supervised:
         probe: Asks it once; None when it is well, otherwise what it says.
         stop_seconds: Time for a clean stop before it is killed.
         enter: The command that enters the namespaces in which it runs; (): those of this process.
+        answer_seconds: Time for one answer to the probe.
     """
 
     name: str
@@ -40,6 +44,15 @@ class Supervised:
     probe: Callable[[], Awaitable[str | None]]
     stop_seconds: float = 5.0
     enter: tuple[str, ...] = ()
+    answer_seconds: float = _ANSWER_SECONDS
+
+    async def asked(self) -> str | None:
+        """Returns what the probe does, or that there was no answer in time."""
+        try:
+            async with asyncio.timeout(self.answer_seconds):
+                return await self.probe()
+        except TimeoutError:
+            return f"{NO_ANSWER} {self.answer_seconds:g} s"
 
 
 async def ensure(
@@ -84,7 +97,7 @@ async def ensure(
             f"{name} ended at once: {processes.last_words(log)} (all of it is in {log})"
         )
     if not await wait_ready(wanted, layout, process, _READY_SECONDS):
-        said = await wanted.probe()
+        said = await wanted.asked()
         raise LocalClusterError(
             f"{name} is not ready after {_READY_SECONDS:g} s ({said}):"
             f" look into {log}, then run the same command again"
@@ -120,7 +133,7 @@ async def wait_ready(
     """
     until = time.monotonic() + deadline
     pause = 0.02
-    while await wanted.probe() is not None:
+    while await wanted.asked() is not None:
         if not processes.is_alive(process):
             log = layout.log(wanted.name)
             raise LocalClusterError(

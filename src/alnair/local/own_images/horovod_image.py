@@ -17,12 +17,20 @@ from alnair.built_from import ROOT
 from alnair.local.components.locks import exclusive
 from alnair.local.errors import LocalClusterError
 from alnair.local.layout import cache_folder
-from alnair.local.own_images import checkout, debian_packages, debian_root, requirements
+from alnair.local.own_images import (
+    checkout,
+    debian_packages,
+    debian_root,
+    kept_archives,
+    requirements,
+)
 from alnair.local.own_images.images import Built, described
 from alnair.local.report import ProgressReport
 
 HOROVOD: Final = "0.28.1"
 NAME: Final = f"alnair.local/horovod:{HOROVOD}"
+#: Images of this and other checkouts that stay, those used last, 315 MB each.
+_KEPT: Final = 2
 _RUN: Final = (
     *("base-files", "bash", "ca-certificates", "coreutils", "dash", "grep", "libc-bin", "procps"),
     *("openssh-client", "openssh-server", "python3", "python3-torch", "python3-numpy"),
@@ -141,6 +149,7 @@ def build(environ: Mapping[str, str], report: ProgressReport) -> Built:
         with exclusive(folder / "lock", lambda: report.step("waiting for another build to end")):
             if not archive.is_file():
                 _build(folder / "horovod-work", archive, environ, report)
+    kept_archives.note_use(archive)
     return described(archive)
 
 
@@ -179,9 +188,8 @@ def _build(work: Path, archive: Path, environ: Mapping[str, str], report: Progre
         partial.rename(archive)
     finally:
         shutil.rmtree(work, ignore_errors=True)
-    for old in wheels.glob("horovod-*.tar"):
-        if old != archive:
-            old.unlink()
+    for old in kept_archives.unused(wheels.glob("horovod-*.tar"), _KEPT):
+        old.unlink()
 
 
 def _compiled(work: Path, root: Path, wheels: Path, report: ProgressReport) -> Path:

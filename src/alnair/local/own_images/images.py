@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import os
 import platform
 import shutil
 import subprocess
@@ -17,7 +16,14 @@ from alnair.built_from import ROOT
 from alnair.local.components.locks import exclusive
 from alnair.local.errors import LocalClusterError
 from alnair.local.layout import cache_folder
-from alnair.local.own_images import base_images, checkout, python_packages, requirements, wheel
+from alnair.local.own_images import (
+    base_images,
+    checkout,
+    kept_archives,
+    python_packages,
+    requirements,
+    wheel,
+)
 from alnair.local.own_images.buildah import Buildah
 from alnair.local.report import ProgressReport
 
@@ -84,7 +90,7 @@ def build(
         with exclusive(folder / "lock", lambda: report.step("waiting for another build to end")):
             if not done.is_dir():
                 _build(machine, tag, time, folder, done, environ, report)
-    os.utime(done)  # others that make images leave alone what was used last
+    kept_archives.note_use(done)
     return [described(done / f"{name}.tar") for name in NAMES]
 
 
@@ -149,8 +155,7 @@ def _build(
         buildah.save(image, partial / f"{name}.tar")
     shutil.rmtree(context)
     partial.rename(done)
-    finished = sorted(done.parent.iterdir(), key=lambda path: path.stat().st_mtime)
-    for old in finished[:-_KEPT]:
+    for old in kept_archives.unused(done.parent.iterdir(), _KEPT):
         shutil.rmtree(old)
 
 

@@ -18,7 +18,7 @@ from typing import Final
 from alnair.local.components.locks import exclusive
 from alnair.local.errors import LocalClusterError
 from alnair.local.layout import cache_folder
-from alnair.local.own_images import python_packages, stand_ins
+from alnair.local.own_images import kept_archives, python_packages, stand_ins
 from alnair.local.own_images.images import Built, described
 from alnair.local.real_node import fake_gpu, image_archive, images
 from alnair.local.real_node.image_archive import Image, Layer
@@ -42,7 +42,7 @@ _SUFFIXES: Final = (".a", ".pyi", ".h", ".hpp", ".cuh", ".cmake")
 _RUN: Final = (
     "#!/usr/bin/python3\nimport sys\nfrom torch.distributed.run import main\nsys.exit(main())\n"
 )
-#: Images of this and other checkouts that stay, 820 MB each.
+#: Images of this and other checkouts that stay, those used last, 820 MB each.
 _KEPT: Final = 2
 _UNCHECKED: Final = py_compile.PycInvalidationMode.UNCHECKED_HASH
 _TRIAL: Final = """
@@ -73,6 +73,7 @@ def build(environ: Mapping[str, str], report: ProgressReport) -> Built:
         with exclusive(folder / "torch.lock", lambda: report.step(waiting)):
             if not archive.is_file():
                 _build(sources, archive, report)
+    kept_archives.note_use(archive)
     return described(archive)
 
 
@@ -108,8 +109,7 @@ def _build(sources: Path, archive: Path, report: ProgressReport) -> None:
     image_archive.write([Image(NAME, (common, python, layer), ("/usr/bin/python3",))], partial)
     partial.replace(archive)
     shutil.rmtree(work)
-    made = sorted(archive.parent.glob("torch-*.tar"), key=lambda path: path.stat().st_mtime)
-    for old in made[:-_KEPT]:
+    for old in kept_archives.unused(archive.parent.glob("torch-*.tar"), _KEPT):
         old.unlink()
 
 

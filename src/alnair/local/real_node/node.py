@@ -37,7 +37,7 @@ from alnair.local.real_node import (
     programs,
 )
 from alnair.local.real_node.settings import NodeSettings, cgroup_name, link_name
-from alnair.local.report import ProgressReport
+from alnair.local.report import NO_REPORT, ProgressReport
 
 _READY_SECONDS = 60.0
 
@@ -212,13 +212,17 @@ class RealNode:
             name, program.command, digest, self._environment(), probe, enter=programs.enter(pid)
         )
 
-    def _run_inside(self, pid: int, command: Sequence[str]) -> subprocess.CompletedProcess[str]:
+    def _run_inside(
+        self, pid: int, command: Sequence[str], seconds: float | None = None
+    ) -> subprocess.CompletedProcess[str]:
+        """Runs a program in the node's namespaces; subprocess.TimeoutExpired: not in time."""
         return subprocess.run(
             [*programs.enter(pid), *command],
             env=self._environment(),
             capture_output=True,
             text=True,
             check=False,
+            timeout=seconds,
         )
 
     def _environment(self) -> dict[str, str]:
@@ -231,7 +235,14 @@ class RealNode:
 
     def _ask_containerd(self, pid: int) -> str | None:
         # A socket may be left by a dead one; and it answers before it can run pods.
-        result = self._run_inside(pid, programs.ctr(self._programs, "plugins", "ls"))
+        # Who stands still takes connections, and never answers. What asks it ends by itself, too:
+        # the process that is killed for being late is only the one that entered the namespaces.
+        late = f"--timeout={2 * health.ONCE_SECONDS:g}s"
+        plugins = programs.ctr(self._programs, late, "plugins", "ls")
+        try:
+            result = self._run_inside(pid, plugins, health.ONCE_SECONDS)
+        except subprocess.TimeoutExpired:
+            return f"{health.NO_ANSWER} {health.ONCE_SECONDS:g} s"
         lines = [line.split() for line in result.stdout.splitlines()]
         if any(line[1] == "cri" and line[-1] == "ok" for line in lines if len(line) > 1):
             return None
@@ -302,12 +313,13 @@ class RealNode:
         )
 
 
-async def remove(layout: Layout, *, keep_data: bool) -> None:
+async def remove(layout: Layout, *, keep_data: bool, report: ProgressReport = NO_REPORT) -> None:
     """Ends a node with all that is in it; there may be none, or parts of one.
 
     Args:
         layout: The cluster.
         keep_data: Whether its images and configuration stay.
+        report: Told when images are deleted: large ones take half a minute on a busy disk.
 
     Raises:
         LocalClusterError: Something of it does not end.
@@ -323,7 +335,15 @@ async def remove(layout: Layout, *, keep_data: bool) -> None:
         await asyncio.to_thread(cgroups.remove, cgroup_name(layout))
     await inhabitants.gone(its_own)
     if not keep_data:
-        await asyncio.to_thread(shutil.rmtree, layout.folder / "node", ignore_errors=True)
+        await forget(layout, report)
+
+
+async def forget(layout: Layout, report: ProgressReport) -> None:
+    """Deletes what a node has kept: images, containers, configuration; there may be nothing."""
+    kept = layout.folder / "node"
+    if kept.exists():
+        report.step("deleting the images and containers of the real node")
+        await asyncio.to_thread(shutil.rmtree, kept, ignore_errors=True)
 
 
 def _digest(command: Sequence[str], files: Sequence[Path]) -> str:

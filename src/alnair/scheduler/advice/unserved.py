@@ -5,17 +5,24 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from alnair.model.names import SCHEDULER
 from alnair.model.near_names import near
 from alnair.model.workload import Pod
 from alnair.scheduler.advice.diagnosis import Change, Diagnosis, UnservedName
 
 #: How alike scheduler names are (0-1) that are taken for one another: many end in `-scheduler`.
 _ALIKE: Final = 0.8
+#: Names that are told at most, and those among which they are chosen.
+_TOLD: Final = 3
+_MOST: Final = 50
 
 
 def near_schedulers(name: str, known: Iterable[str]) -> tuple[str, ...]:
-    """Return the scheduler names that may have been meant."""
-    return near(name, known, least=_ALIKE)
+    """Return the scheduler names that may have been meant, the default one before its profiles."""
+    found = near(name, known, limit=_MOST, least=_ALIKE)
+    if SCHEDULER in found and SCHEDULER.startswith(f"{name}-"):
+        found = (SCHEDULER, *(one for one in found if one != SCHEDULER))
+    return found[:_TOLD]
 
 
 def unserved(pod: Pod, served: Iterable[str]) -> Diagnosis:

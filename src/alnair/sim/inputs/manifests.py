@@ -157,7 +157,8 @@ class _Reader:
         self._submissions.add_gang(gang, wrong)
         self._submissions.add(work, wrong)
         if made.spec.launcher_spec is not None:
-            self._ignored[f"launcher of a {kind}"] += 1
+            article = "an" if kind.startswith("E") else "a"
+            self._ignored[f"launcher of {article} {kind}"] += 1
 
     def result(self, nodes: tuple[Node, ...]) -> Found:
         """Return all that was read; what is wrong with it as a whole goes to the problems."""

@@ -14,6 +14,7 @@ from alnair.scheduler.advice.diagnosis import (
     Candidate,
     Change,
     Diagnosis,
+    GangDiagnosis,
     HeldGpu,
     Placement,
     ScoredNode,
@@ -150,6 +151,13 @@ def test_a_gang_tells_how_much_of_it_fits() -> None:
     assert "gang default/g: 0 of 3 pods run or are on their way, 3 exist" in lines
     text = "  1 of the 3 that must start together fit now; the first that does not is g-1"
     assert text in lines
+
+
+def test_the_pods_of_a_gang_that_is_not_there_are_counted() -> None:
+    for pods, words in ((1, "1 pod names it"), (2, "2 pods name it")):
+        gang = GangDiagnosis("default/g", False, 0, pods, 0, 0, 0, "")
+        shown = render(Diagnosis("default/g-0", "alnair-scheduler", "waiting", gang=gang))
+        assert f"gang default/g: its PodGroup does not exist; {words}" in shown.splitlines()
 
 
 def test_a_gang_that_only_lacks_pods_is_refused_by_no_node() -> None:

@@ -168,6 +168,17 @@ def test_owners_add_up_what_their_pods_hold_and_waste() -> None:
     assert found.wasted_gpus == pytest.approx(1.0)
 
 
+def test_the_owner_of_a_workers_pod_is_its_training_job() -> None:
+    between = {"kind": "Job", "name": "elastictorchjob-train-workers", "controller": True}
+    of_job = {"labels": {"ElasticTorchJob": "train", "role": "worker"}}
+    worker = _pod("a", [_part(0, whole=True)], ownerReferences=[between], **of_job)
+    (found,) = cluster_use(_seen(worker), {}, NOW).owners
+    assert found.owner == "ElasticTorchJob/train"
+    # What only bears the label is nobody's worker.
+    (found,) = cluster_use(_seen(_pod("a", [_part(0, whole=True)], **of_job)), {}, NOW).owners
+    assert found.owner == "Pod/a"
+
+
 def test_a_namespace_hides_others_pods_and_not_who_holds_the_gpus() -> None:
     found = cluster_use(_seen(_pod("a", [_part(0, whole=True)])), {}, NOW, "team-b")
     assert found.pods == ()

@@ -1,6 +1,7 @@
 """A process is kept while it is well and the one that is wanted, and replaced otherwise."""
 
 import asyncio
+import dataclasses
 import os
 import signal
 import sys
@@ -68,6 +69,21 @@ async def test_what_is_alive_and_not_well_is_replaced(layout: Layout) -> None:
         return "it hangs" if pid(layout) == before else None
 
     await supervision.ensure(wanted(probe=is_new), layout, NO_REPORT, patience=0.1)
+    assert pid(layout) != before
+
+
+async def test_what_never_answers_is_replaced_and_told(layout: Layout) -> None:
+    await supervision.ensure(wanted(), layout, NO_REPORT)
+    before = pid(layout)
+
+    async def silent() -> str | None:
+        if pid(layout) == before:
+            await asyncio.Event().wait()
+        return None
+
+    stuck = dataclasses.replace(wanted(probe=silent), answer_seconds=0.1)
+    assert await stuck.asked() == "no answer within 0.1 s"
+    await supervision.ensure(stuck, layout, NO_REPORT, patience=0.05)
     assert pid(layout) != before
 
 

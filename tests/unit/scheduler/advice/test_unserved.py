@@ -29,6 +29,7 @@ def told(name: str, cpu: int = 100, *, gated: bool = False) -> Diagnosis:
         ("alnair-schedular", ("alnair-scheduler",)),
         ("alnair-cost-savng", ("alnair-cost-saving",)),
         ("Alnair-Scheduler", ("alnair-scheduler",)),
+        ("alnair", ("alnair-scheduler", "alnair-cost-saving", "alnair-high-performance")),
         ("volcano", ()),
         ("default-scheduler", ()),
         ("my-scheduler", ()),

@@ -26,7 +26,7 @@ from alnair.kube.errors import (
     KubeError,
     NotFound,
 )
-from alnair.kube.objects.wire import ObjectMeta, OwnerReference
+from alnair.kube.objects.wire import ObjectMeta
 from alnair.kube.resources import (
     CONFIGMAPS,
     JOBS,
@@ -38,7 +38,6 @@ from alnair.kube.resources import (
     STATEFUL_SETS,
     Resource,
 )
-from alnair.kube.timestamps import timestamp
 from alnair.model import names
 from alnair.model.elastic_types import JobStatus
 from alnair.model.training_job import TrainingJob
@@ -247,7 +246,8 @@ async def _check_owner(client: Client, job: TrainingJob, manifest: Manifest) -> 
     owners = meta.owner_references or ()
     if any(one.uid == job.uid for one in owners):
         return
-    if kind in (STATEFUL_SETS, JOBS) and any(_is_former(one, job, meta) for one in owners):
+    is_namesakes = any((one.kind, one.name) == (job.kind, job.name) for one in owners)
+    if kind in (STATEFUL_SETS, JOBS) and is_namesakes and await _is_there(client, job):
         # Kubernetes deletes it, but for when it has missed that the former job is gone (`orphans`).
         await client.delete(kind, name, job.namespace, uid=meta.uid, propagation="Background")
         raise LeftBehindError(f"{kind.kind} {name} of a former {job.kind} {job.name} is deleted")
@@ -257,10 +257,16 @@ async def _check_owner(client: Client, job: TrainingJob, manifest: Manifest) -> 
     )
 
 
-def _is_former(owner: OwnerReference, job: TrainingJob, child: ObjectMeta) -> bool:
-    """Whether the owner is one that had the job's name before it, and so is no more."""
-    is_namesake = (owner.kind, owner.name) == (job.kind, job.name)
-    return is_namesake and timestamp(child.creation_timestamp) <= job.created
+async def _is_there(client: Client, job: TrainingJob) -> bool:
+    """Whether the job is the one of its name now, and so any other that had the name is no more.
+
+    Times tell less, whole seconds as they are: a job that was deleted and made anew within one
+    would be taken for the former one by who still knows only the first.
+    """
+    which = f"metadata.name={job.name}"
+    kind = RESOURCES[job.kind].typed(_Owned)
+    found = await client.list(kind, job.namespace, field_selector=which)
+    return any(one.metadata.uid == job.uid for one in found.items)
 
 
 def refusal(error: KubeError) -> Trouble | None:

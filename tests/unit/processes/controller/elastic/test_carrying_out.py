@@ -7,9 +7,10 @@ import pytest
 
 from alnair.elastic.desired import Child, Desired, Resize
 from alnair.elastic.troubles import Trouble
+from alnair.kube.client import Listing
 from alnair.kube.errors import AlreadyExists, ApiError, BadRequest, Invalid
 from alnair.kube.objects.training_jobs import ElasticHorovodJobWire, project_training_job
-from alnair.kube.timestamps import timestamp
+from alnair.kube.objects.wire import ObjectMeta
 from alnair.model.training_job import TrainingJob
 from alnair.processes.controller.elastic import carrying_out
 from alnair.processes.controller.elastic.applied import Applied
@@ -25,23 +26,33 @@ from kit import training_jobs as jobs
 
 def read_job() -> TrainingJob:
     wire = msgspec.convert(jobs.elastic("a", 1, 2), ElasticHorovodJobWire)
-    made = timestamp("2026-11-24T10:00:01Z")
-    return msgspec.structs.replace(project_training_job(wire), uid="new", created=made)
+    return msgspec.structs.replace(project_training_job(wire), uid="new")
 
 
 class FakeClient:
-    """Of an API server where the workers of another job are in the way."""
+    """Of an API server where the workers of another job are in the way.
 
-    def __init__(self, owner: dict[str, str], created: str) -> None:
+    Args:
+        owner: Of the workers.
+        job: Uid of the job that has the name now; None: there is none.
+    """
+
+    def __init__(self, owner: dict[str, str], job: str | None) -> None:
         self.deleted: list[tuple[str, str | None]] = []
-        meta = {"uid": "set", "creationTimestamp": created, "ownerReferences": [owner]}
+        meta = {"uid": "set", "ownerReferences": [owner]}
         self._found = msgspec.convert({"metadata": meta}, carrying_out._Owned)
+        self._jobs = [job] if job else []
 
     async def create(self, resource: Any, manifest: Any, namespace: str, **options: bool) -> None:
         raise AlreadyExists(409, "AlreadyExists", "it is there")
 
     async def get(self, resource: Any, name: str, namespace: str) -> Any:
         return self._found
+
+    async def list(self, resource: Any, namespace: str, *, field_selector: str) -> Listing[Any]:
+        assert (resource.kind, field_selector) == ("ElasticHorovodJob", "metadata.name=a")
+        found = [carrying_out._Owned(ObjectMeta(name="a", uid=uid)) for uid in self._jobs]
+        return Listing(found, "1")
 
     async def delete(self, resource: Any, name: str, namespace: str, **which: Any) -> None:
         self.deleted.append((name, which["uid"]))
@@ -52,20 +63,24 @@ OTHER = {"kind": "Queue", "name": "a", "uid": "other"}
 
 
 @pytest.mark.parametrize(
-    ("owner", "created", "error", "deleted"),
+    ("owner", "there", "error", "deleted"),
     [
-        (FORMER, "2026-11-24T10:00:00Z", LeftBehindError, [("w", "set")]),
-        # Of one that has been made since: our job is the former one.
-        (FORMER, "2026-11-24T10:00:02Z", NameTakenError, []),
-        (OTHER, "2026-11-24T10:00:00Z", NameTakenError, []),
-        ({**FORMER, "name": "b"}, "2026-11-24T10:00:00Z", NameTakenError, []),
+        (FORMER, "new", LeftBehindError, [("w", "set")]),
+        # Of one that has been made since, be it in the same second: our job is the former one.
+        ({**FORMER, "uid": "newest"}, "newest", NameTakenError, []),
+        (FORMER, None, NameTakenError, []),
+        (OTHER, "new", NameTakenError, []),
+        ({**FORMER, "name": "b"}, "new", NameTakenError, []),
     ],
 )
 async def test_workers_that_a_former_job_of_the_name_left_behind_are_deleted_and_no_others(
-    owner: dict[str, str], created: str, error: type[Exception], deleted: list[tuple[str, str]]
+    owner: dict[str, str],
+    there: str | None,
+    error: type[Exception],
+    deleted: list[tuple[str, str]],
 ) -> None:
     job = read_job()
-    client: Any = FakeClient(owner, created)
+    client: Any = FakeClient(owner, there)
     with pytest.raises(error):
         await carrying_out._create(client, job, {"kind": "StatefulSet", "metadata": {"name": "w"}})
     assert client.deleted == deleted

@@ -23,6 +23,7 @@ def seen(
     limits: dict[str, str] | None = None,
     status: dict[str, Any] | None = None,
     node: str | None = "n",
+    read: SeePods | None = None,
     **meta: Any,
 ) -> PodSeen:
     container = {"name": "c", "resources": {"limits": limits or {}, "requests": limits or {}}}
@@ -35,7 +36,7 @@ def seen(
         "spec": {"containers": [container], "nodeName": node},
         "status": status or {"phase": "Running"},
     }  # fmt: skip
-    return SeePods()(msgspec.convert(pod, RankedPodWire))
+    return (read or SeePods())(msgspec.convert(pod, RankedPodWire))
 
 
 @pytest.mark.parametrize(
@@ -68,6 +69,26 @@ def test_a_pod_says_how_it_ended(status: dict[str, Any], outcome: str) -> None:
     row = pod_row(seen(status=status), "job", NODE, 2e9)
     assert row.outcome == outcome
     assert row.ended == (2e9 if outcome else None)
+
+
+#: A pod that is told to end: by its user, and then by the kubelet, when it has ended.
+ASKED = {"deletionTimestamp": "2026-01-01T00:01:10Z", "deletionGracePeriodSeconds": 30}
+GOES = {"deletionTimestamp": "2026-01-01T00:00:57Z", "deletionGracePeriodSeconds": 0}
+
+
+@pytest.mark.parametrize(
+    ("ended", "outcome"), [("00:00:39", "failed"), ("00:00:40", "deleted"), ("00:00:55", "deleted")]
+)
+def test_a_pod_that_is_deleted_has_not_failed_by_ending_then(ended: str, outcome: str) -> None:
+    terminated = {"finishedAt": f"2026-01-01T{ended}Z", "exitCode": 143}
+    status = {"phase": "Failed", "containerStatuses": [{"state": {"terminated": terminated}}]}
+    read = SeePods()
+    for meta in (ASKED, GOES):
+        found = seen(status=status, read=read, **meta)
+        assert pod_row(found, "job", NODE, 2e9).outcome == outcome
+    # What ended by itself, and is deleted afterwards.
+    for meta in ({}, GOES):
+        assert pod_row(seen(status=status, **meta), "job", NODE, 2e9).outcome == "failed"
 
 
 def test_a_pod_began_when_its_first_container_did() -> None:
