@@ -2,8 +2,9 @@
 
 Bid prices, as in revenue management (Talluri and van Ryzin, *The Theory and Practice of Revenue
 Management*, 2004, chapter 3): while demand arrives in the mix seen so far, a group of like nodes
-has a price if demand that only it (or few others) can take is about to use it up, and a second one
-for sets of k free GPUs of a node. Prices are 0 where demand spreads like the supply.
+has a price if demand that only it (or few others) can take is about to use it up, its GPUs or the
+cores that go with them, and a second one for sets of k free GPUs of a node. Prices are 0 where
+demand spreads like the supply.
 
 Nodes that are wanted whole have one, too, which counts where pods leave: the part of demand that
 takes more than half of such a node, the more the fewer nodes can give it.
@@ -18,12 +19,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from alnair.model.nodes import Gpu, Node
-from alnair.scheduler.plugins.opportunity_cost.workload_mix import FIRST, Ask, WorkloadMix
+from alnair.scheduler.plugins.opportunity_cost.workload_mix import Ask, WorkloadMix
 from alnair.scheduler.state.gpus.devices import LEVELS, Devices
 from alnair.scheduler.state.nodes.columns import Column, Columns
 
-#: Pods between two reviews; the first ones come when the mix is first read, and after twice and
-#: four times as many pods.
+#: Pods between two reviews; the first ones come with the first pod, whom what is assumed keeps off
+#: the rare GPUs, and after twice, four times and so on as many pods.
 EVERY: Final = 128
 #: GPUs of demand that are assumed before any came, spread evenly over the models.
 _PRIOR: Final = 8.0
@@ -73,8 +74,27 @@ class BidState(msgspec.Struct, frozen=True):
     """
 
     steps: tuple[tuple[NodeGroup, int, int], ...] = ()
-    due: int = FIRST
+    due: int = 1
     whole: tuple[tuple[NodeGroup, int], ...] = ()
+
+
+class _Asked(msgspec.Struct, gc=False):
+    """GPUs that are asked for, and millicores with them."""
+
+    gpus: float = 0.0
+    cpu: float = 0.0
+
+    def room(self, free: Column, cpu: Column) -> Column:
+        """Return how many of the free GPUs there are free cores for."""
+        found: Column = np.minimum(free, cpu * (self.gpus / self.cpu)) if self.cpu else free
+        return found
+
+
+#: What demand is added up by: how many GPUs of it are whole, and who could give them (bits).
+_Key = tuple[int, int]
+_Demand = Mapping[_Key, _Asked]
+#: What an ask is added to, None if no GPU is asked for or none will do; its GPUs and millicores.
+_Taker = tuple[_Key | None, float, float]
 
 
 class BidPrices:
@@ -96,8 +116,8 @@ class BidPrices:
         self._groups: dict[NodeGroup | None, int] = {None: 0}
         self._steps: dict[tuple[int, int], int] = {}
         self._whole: dict[int, int] = {}
-        self._takers: dict[Ask, tuple[int, float, int]] = {}
-        self._due = FIRST
+        self._takers: dict[Ask, _Taker] = {}
+        self._due = 1
 
     def grow(self, rows: int) -> None:
         """Make room for so many rows."""
@@ -121,7 +141,7 @@ class BidPrices:
         if mix.seen < self._due:
             return False
         self._due = mix.seen + min(mix.seen, EVERY)
-        asked = self._asked(mix.counts)
+        asked, cores = self._asked(mix.counts)
         rows = slice(0, columns.n)
         takes = columns.alive[rows] & ~columns.unschedulable[rows]
         group = np.where(takes, self._group[rows], 0)
@@ -132,7 +152,10 @@ class BidPrices:
         supply = np.bincount(group, free, len(self._groups)) / LEVELS
         supply[0] = 0.0
         if float(supply.sum()) > 1 and asked:
-            self._set_free(asked, supply, group, devices.whole_free[rows])
+            free_cpu = np.where(takes, np.maximum(columns.free[0, rows], 0.0), 0.0)
+            cpu: Column = np.bincount(group, free_cpu, len(self._groups)).astype(float)
+            cpu *= _shortage(asked, cores, float(supply.sum()), float(free_cpu.sum()))
+            self._set_free(asked, supply, cpu, group, devices.whole_free[rows])
         if (self._steps, self._whole) == before:
             return False
         self._spread()
@@ -141,40 +164,45 @@ class BidPrices:
 
     def _set_free(
         self,
-        asked: Mapping[tuple[int, int], float],
+        asked: _Demand,
         supply: Column,
+        cpu: Column,
         group: NDArray[np.intp],
         whole_free: Column,
     ) -> None:
         """Set the prices of shares and of sets, which are those of what is free."""
         total = float(supply.sum())
         weight, gone = _until_full(asked, supply)
-        self._set(1, self._scarcity(asked, supply, weight, gone), supply > 0)
+        self._set(1, self._scarcity(asked, supply, cpu, weight, gone), supply > 0)
         for k in sorted({k for k, _ in asked if k > 1}):
             free_sets = whole_free // k * k
             sets: Column = np.bincount(group, free_sets, len(self._groups)).astype(float)
             sets[0] = 0.0
-            wanted = {takers: w * total / weight for (one, takers), w in asked.items() if one == k}
+            wanted = {
+                takers: w.gpus * total / weight for (one, takers), w in asked.items() if one == k
+            }
             self._set(k, _pressure(wanted, sets, k), sets > 0)
 
-    def _set_whole(self, asked: Mapping[tuple[int, int], float], gpus: Column) -> None:
+    def _set_whole(self, asked: _Demand, gpus: Column) -> None:
         """Set the prices of nodes that are wanted whole.
 
         Args:
-            asked: GPUs, by how many of them whole and by who could give them (bits).
+            asked: so far.
             gpus: (groups,), that there are, free or not; none in group 0.
         """
         sizes = np.array([group.gpus if group is not None else 0 for group in self._groups])
         load = np.zeros(gpus.size)
         gpus[0] = 0.0
-        total = sum(asked.values())
+        total = sum(wanted.gpus for wanted in asked.values())
         for (k, takers), wanted in asked.items():
             there = _bits(takers, gpus.size)
             if k > 1 and (within := gpus[there].sum()) > 0:
                 # Demand over supply alone is too little for a few nodes that alone will do: they
                 # are taken while it is learned. A root, and no power, is the same on any machine.
                 rarity = gpus.sum() / within
-                load[there[2 * k > sizes[there]]] += wanted / total * rarity * math.sqrt(rarity)
+                load[there[2 * k > sizes[there]]] += (
+                    wanted.gpus / total * rarity * math.sqrt(rarity)
+                )
         for number, price in enumerate((np.minimum(load, 1.0) / _WHOLE).tolist()):
             if abs(price - self._whole.get(number, 0)) > _INERTIA:
                 self._whole[number] = math.floor(price + 0.5)
@@ -215,48 +243,66 @@ class BidPrices:
     def _price_whole(self, number: int) -> float:
         return self._whole.get(number, 0) * _WHOLE
 
-    def _asked(self, demand: Mapping[Ask, float]) -> dict[tuple[int, int], float]:
-        """Return GPUs asked for, by how many of them whole and by who could give them (bits)."""
-        found: dict[tuple[int, int], float] = {}
+    def _asked(self, demand: Mapping[Ask, float]) -> tuple[_Demand, float]:
+        """Return what is asked for, and the millicores of all pods, those without GPUs too."""
+        found: dict[_Key, _Asked] = {}
+        cores = 0.0
+        takers = self._takers
         for ask, count in demand.items():
-            known = self._takers.get(ask)
+            known = takers.get(ask)
             if known is None:
-                known = self._takers[ask] = self._taker(ask)
-            k, gpus, takers = known
-            if takers:
-                found[k, takers] = found.get((k, takers), 0.0) + gpus * count
-        return found
+                known = takers[ask] = self._taker(ask)
+            key, gpus, cpu = known
+            cores += cpu * count
+            if key is not None:
+                one = found.get(key)
+                if one is None:
+                    one = found[key] = _Asked()
+                one.gpus += gpus * count
+                one.cpu += cpu * count
+        return found, cores
 
-    def _taker(self, ask: Ask) -> tuple[int, float, int]:
+    def _taker(self, ask: Ask) -> _Taker:
         if not (ask.whole or ask.memory_mib):
-            return 0, 0.0, 0
+            return None, 0.0, ask.cpu_milli
         groups = [(g, bit) for g, bit in self._groups.items() if g is not None and g.holds(ask)]
+        if not groups:
+            return None, 0.0, ask.cpu_milli
         part = 0.0
-        if ask.memory_mib and groups:
+        if ask.memory_mib:
             part = min(ask.memory_mib / max(group.gpu_mib, 1) for group, _ in groups)
             part = max(part, ask.compute / 100)
-        return max(ask.whole, 1), ask.whole + part, sum(1 << bit for _, bit in groups)
+        key = max(ask.whole, 1), sum(1 << bit for _, bit in groups)
+        return key, ask.whole + part, ask.cpu_milli
 
     def _scarcity(
         self,
-        asked: Mapping[tuple[int, int], float],
+        asked: _Demand,
         supply: Column,
+        cpu: Column,
         weight: float,
         gone: NDArray[np.bool_],
     ) -> Column:
         """Return how much more is asked of each group than if all could go everywhere.
 
         It is 1 where demand that can go nowhere else uses the group up just when the cluster is
-        full.
+        full. GPUs that lack the cores which go with them in such demand are of no use to it.
+
+        Args:
+            asked: so far.
+            supply: (groups,), free GPUs.
+            cpu: (groups,), free millicores, as far as they are fewer than elsewhere.
+            weight: how much is asked for until all is taken.
+            gone: (groups,), whether it is used up before.
         """
         total = supply.sum()
         load = np.zeros_like(supply)
-        for (_, takers), gpus in asked.items():
+        for (_, takers), wanted in asked.items():
             there = _bits(takers, supply.size)
             if not gone[there].all():
                 there = there[~gone[there]]
-            if (within := supply[there].sum()) > 0:
-                load[there] += gpus * (total / within - 1.0)
+            if (within := wanted.room(supply[there], cpu[there]).sum()) > 0:
+                load[there] += wanted.gpus * (total - supply[there].sum()) / within
         by_model: dict[str, list[int]] = {}
         for group, number in self._groups.items():
             if group is not None and supply[number] > 0:
@@ -287,6 +333,21 @@ class BidPrices:
         self.whole = np.array(whole)[self._group]
 
 
+def _shortage(asked: _Demand, cores: float, gpus: float, cpu: float) -> float:
+    """Return how many times the free cores are asked for until all free GPUs are, at least 1.
+
+    Where it is more, cores run out all over: no group is short of them for that alone.
+
+    Args:
+        asked: GPUs so far.
+        cores: millicores so far, of pods without GPUs too.
+        gpus: that are free.
+        cpu: millicores that are free.
+    """
+    there = cpu * sum(one.gpus for one in asked.values())
+    return max(cores * gpus / there, 1.0) if there else 1.0
+
+
 def _pressure(wanted: Mapping[int, float], sets: Column, k: int) -> Column:
     """Return the part of each group's free sets that is expected to be needed, and one more."""
     load, reserve = np.zeros_like(sets), np.zeros_like(sets)
@@ -300,21 +361,19 @@ def _pressure(wanted: Mapping[int, float], sets: Column, k: int) -> Column:
     return load
 
 
-def _until_full(
-    asked: Mapping[tuple[int, int], float], supply: Column
-) -> tuple[float, NDArray[np.bool_]]:
+def _until_full(asked: _Demand, supply: Column) -> tuple[float, NDArray[np.bool_]]:
     """Return how much is asked for until all is taken, and the groups that are used up before.
 
     Who can go to few groups only takes no more than there is. What he asks for beyond takes nothing
     of the others, so more of what others ask for comes until they are full.
 
     Args:
-        asked: GPUs so far, by who could give them (bits).
+        asked: so far.
         supply: (groups,), free GPUs.
     """
     gpus: dict[int, float] = {}
     for (_, takers), amount in asked.items():
-        gpus[takers] = gpus.get(takers, 0.0) + amount
+        gpus[takers] = gpus.get(takers, 0.0) + amount.gpus
     demand = np.array(list(gpus.values()))
     where = np.zeros((demand.size, supply.size), bool)
     for number, takers in enumerate(gpus):

@@ -8,7 +8,6 @@ from alnair.model.workload import PodSpec
 from alnair.scheduler.engine import events
 from alnair.scheduler.plugins.opportunity_cost.bid_prices import EVERY, BidPrices, BidState
 from alnair.scheduler.plugins.opportunity_cost.demand_observer import DemandObserver
-from alnair.scheduler.plugins.opportunity_cost.workload_mix import FIRST
 from kit import make
 from kit.make import GIB
 from kit.stream import Stream, share
@@ -83,13 +82,36 @@ def test_pods_with_many_cores_make_nodes_scarce_that_have_them() -> None:
     assert {group.cores for group, _, _ in prices} == {96}
 
 
+def test_the_first_pod_leaves_rare_gpus_alone_though_nobody_named_them_yet() -> None:
+    stream = Stream(node("t", model="T4"), *(node(f"a{i}") for i in range(6)))
+    assert stream.place(ONE)[0] == "a0", "t is the first in order"
+    stream.hear_of(*[ONE] * 64)
+    assert priced(stream) == {}, "nobody names them, so they are as good as others"
+
+
+def test_gpus_are_kept_for_who_uses_up_the_cores_beside_them() -> None:
+    nodes = [node("t", model="T4", cpu=16000), *(node(f"a{i}", cpu=32000) for i in range(6))]
+    few, many = Stream(*nodes), Stream(*nodes)
+    few.hear_of(*[ONE] * 60, *[T4] * 4)
+    many.hear_of(*[ONE] * 60, *[make.spec(whole=1, cpu=12000, models="T4")] * 4)
+    assert priced(few) == {("T4", 1): 0.25}
+    assert priced(many) == {("T4", 1): 1.0}, "16 cores are there for one of them, not four"
+
+
+def test_cores_that_run_out_all_over_make_no_gpus_scarce() -> None:
+    stream = Stream(node("t", model="T4", cpu=16000), *(node(f"a{i}", cpu=16000) for i in range(6)))
+    many = make.spec(whole=1, cpu=12000)
+    stream.hear_of(*[many] * 60, *[make.spec(whole=1, cpu=12000, models="T4")] * 4)
+    assert priced(stream) == {("T4", 1): 0.25}, "as where all have enough"
+
+
 def test_prices_are_reviewed_at_growing_distances_up_to_a_limit() -> None:
     stream = Stream(node("a"))
     due = []
     for _ in range(3 * EVERY):
         stream.hear_of(ONE)
         due.append(bids_of(stream).state().due)
-    assert sorted(set(due)) == [FIRST, 32, 64, EVERY, 256, 384, 512]
+    assert sorted(set(due)) == [2, 4, 8, 16, 32, 64, EVERY, 256, 384, 512]
 
 
 def test_a_price_follows_only_a_clear_change() -> None:
