@@ -36,6 +36,21 @@ static void parse(const char *text)
     }
 }
 
+/* The lock is held. Returns the epoch of what is armed now. */
+static uint64_t load(void)
+{
+    char common[sizeof fg_state->fault];
+    fg_lock();
+    memcpy(common, fg_state->fault, sizeof common);
+    uint64_t epoch = atomic_load(&fg_state->fault_epoch);
+    fg_unlock();
+    armed = 0;
+    parse(getenv("FAKEGPU_FAULT"));
+    parse(common);
+    atomic_store(&loaded_epoch, epoch);
+    return epoch;
+}
+
 bool fg_fault_load(uint64_t *seen)
 {
     if (!fg_attach())
@@ -43,15 +58,9 @@ bool fg_fault_load(uint64_t *seen)
     uint64_t epoch = atomic_load(&fg_state->fault_epoch);
     if (epoch != atomic_load(&loaded_epoch)) {
         pthread_mutex_lock(&loading);
-        char common[sizeof fg_state->fault];
-        fg_lock();
-        memcpy(common, fg_state->fault, sizeof common);
-        epoch = atomic_load(&fg_state->fault_epoch);
-        fg_unlock();
-        armed = 0;
-        parse(getenv("FAKEGPU_FAULT"));
-        parse(common);
-        atomic_store(&loaded_epoch, epoch);
+        /* Who waited for another thread finds them loaded: the others use them by now. */
+        if (epoch != atomic_load(&loaded_epoch))
+            epoch = load();
         pthread_mutex_unlock(&loading);
     }
     if (seen)
