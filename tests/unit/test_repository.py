@@ -246,5 +246,26 @@ def test_ci_ends_with_the_closing_line_and_passes_only_if_tests_passed(
     assert last == (closing if closing.startswith("==") else "the tests were not reached")
 
 
+def test_ci_takes_nothing_that_was_built_of_other_sources(tmp_path: Path) -> None:
+    """Where CI's clone is used again: it had libraries of the commit before, and blamed the new."""
+    shutil.copytree(ROOT / ".ci", tmp_path / ".ci")
+    source = tmp_path / "source"
+    built = "build/text: source\n\tmkdir -p build; cp source build/text\n"
+    (tmp_path / "Makefile").write_text(f"test: build/text\n\tcat build/text\n{built}")
+    git = ["git", "-C", str(tmp_path)]
+    subprocess.run([*git, "init", "--quiet"], check=True)
+    for count in (1, 2):
+        source.write_text(said := f"== {count} passed in 0.01s ==\n")
+        subprocess.run([*git, "add", "source"], check=True)
+        run = subprocess.run(
+            [tmp_path / ".ci" / "run"],
+            capture_output=True,
+            text=True,
+            check=True,
+            env={**os.environ, "XDG_CACHE_HOME": str(tmp_path / "cache")},
+        )
+        assert run.stdout.endswith(said)
+
+
 def _pyproject() -> dict[str, dict]:
     return tomllib.loads((ROOT / "pyproject.toml").read_text())
