@@ -174,7 +174,7 @@ def _unmet(label: UnmetLabel) -> str:
         there = ", ".join(f"{each.value} ({each.nodes})" for each in label.values)
         more = f" and {label.more} more" if label.more else ""
         return f"  {label.field}: {asked}; there are {there}{more}"
-    near = f"; near it are {', '.join(label.keys)}" if label.keys else ""
+    near = f"; did you mean {' or '.join(label.keys)}?" if label.keys else ""
     return f"  {label.field}: {asked}; no node has {label.key}{near}"
 
 

@@ -29,7 +29,7 @@ def show_jobs(jobs: Sequence[JobSummary], console: Console, now: float) -> None:
             escape(job.namespace),
             escape(f"{job.kind}/{job.name}"),
             job.phase,
-            f"{job.ready}/{job.target}",
+            "-" if job.finished and not job.workers else f"{job.ready}/{job.target}",
             f"{job.least}..{job.most}",
             f"{job.gpus:g}",
             age(now - job.created),
@@ -45,7 +45,7 @@ def show_job(job: TrainingJob, nodes: Mapping[str, int], console: Console, now: 
     rows = {
         "job": f"{job.namespace}/{job.kind}/{job.name}",
         "phase": made.phase,
-        "workers": f"{made.ready} ready of {made.workers}; it is given {made.target}",
+        "workers": _workers(made),
         "bounds": f"{made.least}..{made.most}, {made.wish} are wanted",
         "GPUs": f"{made.gpus:g}",
         "nodes": where,
@@ -67,6 +67,12 @@ def show_job(job: TrainingJob, nodes: Mapping[str, int], console: Console, now: 
         said.add_row(one.type, one.status, one.reason, escape(one.message))
     console.print()
     console.print(said)
+
+
+def _workers(made: JobSummary) -> str:
+    if made.finished:
+        return f"{made.workers or 'none'} left; it was given {made.target}"
+    return f"{made.ready} ready of {made.workers}; it is given {made.target}"
 
 
 def age(seconds: float) -> str:

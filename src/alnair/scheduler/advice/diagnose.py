@@ -10,6 +10,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from alnair.model.near_names import near
+from alnair.model.plurals import counted
 from alnair.scheduler.advice.change_search import ChangeSearch
 from alnair.scheduler.advice.diagnosis import Diagnosis, GangDiagnosis, QueueDiagnosis, Stage
 from alnair.scheduler.advice.placed import placement
@@ -147,7 +148,9 @@ class _Waiting:
         if state.gang.problem:
             return f"PodGroup {namespace}/{name} cannot be read: {state.gang.problem}"
         lacking = state.lacking() - len(state.unit.pods)
-        return f"gang {namespace}/{name}: {lacking} more pods to be created" if lacking > 0 else ""
+        if lacking <= 0:
+            return ""
+        return f"gang {namespace}/{name}: {counted(lacking, 'more pod')} to be created"
 
     # --- gang and queue ---------------------------------------------------------------------------
 

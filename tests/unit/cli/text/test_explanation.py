@@ -167,8 +167,8 @@ def test_a_gang_that_only_lacks_pods_is_refused_by_no_node() -> None:
     world.settle(0.5)
     assert render(explained(world, "g-0")).splitlines()[:6] == [
         "pod default/g-0 (alnair-scheduler): its gang is not complete",
-        "  gang default/g: 1 more pods to be created",
-        "  It waits for gang default/g: 1 more pods to be created.",
+        "  gang default/g: 1 more pod to be created",
+        "  It waits for gang default/g: 1 more pod to be created.",
         "",
         "gang default/g: 0 of 4 pods run or are on their way, 3 exist",
         "  3 of the 4 that must start together fit now",

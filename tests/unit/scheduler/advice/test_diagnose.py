@@ -252,7 +252,7 @@ def test_a_gang_says_whom_it_waits_for() -> None:
     assert told.message == "PodGroup default/g does not exist"
     world.declare(make.gang("g", 3))
     world.settle()
-    assert explained(world, "g-0").waits_for == ("gang default/g: 1 more pods to be created",)
+    assert explained(world, "g-0").waits_for == ("gang default/g: 1 more pod to be created",)
 
 
 def test_a_mistyped_pod_group_is_told_with_those_that_are_near() -> None:
