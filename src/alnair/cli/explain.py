@@ -48,7 +48,8 @@ def explain(
     The scheduler that leads is asked; if it cannot be reached, or the pod is another scheduler's,
     the same code decides on what the API server says. A change, or a pair where no single one
     helps, is named only if the decision was made again with it and the pod fits. Of a pod that has
-    a node it tells the GPUs, and the next best node as things are now.
+    a node it tells the GPUs, the next best node as things are now, and why its containers do not
+    run.
 
     Ends with 0 if there is an answer, 1 if there is no such pod, 2 on wrong usage, 3 if the cluster
     cannot be read.

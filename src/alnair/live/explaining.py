@@ -23,6 +23,7 @@ from alnair.kube.resources import (
     PODS,
     STATEFUL_SETS,
 )
+from alnair.live.container_waits import PodWithContainers, waits
 from alnair.live.engine_feed import Feed
 from alnair.live.leader import AskError, ask
 from alnair.live.scheduler_lease import lease, read
@@ -42,7 +43,7 @@ from alnair.scheduler.profiles import profiles
 _ASK_SECONDS: Final = 20.0
 _READ_SECONDS: Final = 60.0
 _DIAGNOSIS: Final = msgspec.json.Decoder(Diagnosis)
-_POD: Final = PODS.typed(wire.PodWire)
+_POD: Final = PODS.typed(PodWithContainers)
 
 #: What makes pods, under other names than its own, and how it is written.
 _MAKERS: Final = {
@@ -82,6 +83,13 @@ async def explain(client: Client, namespace: str, name: str, *, offline: bool = 
         ExplainError: there is no such pod, or the cluster cannot be read.
     """
     read = await _pod(client, namespace, name)
+    found = await _explained(client, read, offline=offline)
+    if found.stage == "bound" and (why := waits(read)):
+        return replace(found, message=why)
+    return found
+
+
+async def _explained(client: Client, read: PodWithContainers, *, offline: bool) -> Diagnosis:
     pod = PodProjector()(read)
     if pod.finished:
         return _bare(pod, "finished")
@@ -198,7 +206,7 @@ async def _kube_scheduler(client: Client) -> str:
     )
 
 
-async def _pod(client: Client, namespace: str, name: str) -> wire.PodWire:
+async def _pod(client: Client, namespace: str, name: str) -> PodWithContainers:
     try:
         return await client.get(_POD, name, namespace)
     except NotFound:

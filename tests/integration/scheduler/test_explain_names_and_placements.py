@@ -219,6 +219,27 @@ async def test_a_bound_pod_tells_its_gpus_and_the_next_best_node_live_and_offlin
     assert "if it were decided on now, without it on the books" in text
 
 
+async def test_a_bound_pod_whose_image_is_missing_says_so(
+    gpu_cluster: LocalCluster, admin: Client, namespace: str, start_scheduler: StartScheduler
+) -> None:
+    start_scheduler()
+    await admin.create(PODS, pod(namespace, "app"))
+
+    async def runs() -> bool:
+        return bool((await admin.get(PODS, "app", namespace))["status"]["phase"] == "Running")
+
+    await eventually(runs)
+    assert not told(gpu_cluster, namespace, "app")["message"]
+    (status,) = (await admin.get(PODS, "app", namespace))["status"]["containerStatuses"]
+    pulling = {"reason": "ImagePullBackOff", "message": 'Back-off pulling image "torch:2x"'}
+    status |= {"ready": False, "started": False, "state": {"waiting": pulling}}
+    patch = {"status": {"phase": "Pending", "containerStatuses": [status]}}
+    await admin.merge_patch(PODS, "app", patch, namespace, subresource="status")
+    why = f"container {status['name']} does not run: ImagePullBackOff: {pulling['message']}"
+    assert f"\n  its {why}\n" in shown(gpu_cluster, namespace, "app")
+    assert told(gpu_cluster, namespace, "app", "--offline")["message"] == f"its {why}"
+
+
 async def test_a_mistyped_pod_or_namespace_is_said_with_the_near_one(
     gpu_cluster: LocalCluster, admin: Client, namespace: str
 ) -> None:
