@@ -40,6 +40,15 @@ def cluster(gpus: Sequence[int]) -> World:
     return world
 
 
+def cluster_of_models(models: Sequence[str], world: World) -> World:
+    """Nodes of four GPUs, of these models."""
+    for i, model in enumerate(models):
+        name = chr(ord("a") + i)
+        gpus = [msgspec.structs.replace(make.gpu(name, k), model=model) for k in range(4)]
+        world.put(make.node(name, cpu=64000, gpus=gpus))
+    return world
+
+
 def place(world: World, profile: str, sizes: Sequence[float]) -> Placed:
     found = []
     for size in sizes:
@@ -73,6 +82,23 @@ def test_packing_profiles_fill_what_is_open(
     profile: str, gpus: Sequence[int], want: Placed
 ) -> None:
     assert place(cluster(gpus), profile, [size for size, _ in want]) == want
+
+
+@pytest.mark.parametrize("profile", [BALANCED, DENSE])
+@pytest.mark.parametrize(
+    "want",
+    [
+        [(2, "b01"), (3, "c012"), (1, "c3"), (2, "b23")],
+        [(3, "b012"), (3, "c012"), (2, "d01"), (1, "b3"), (2, "d23"), (1, "c3")],
+        [(0.5, "b0"), (3, "b123"), (4, "c0123"), (0.5, "b0")],
+    ],
+)
+def test_the_first_pods_leave_the_node_with_rare_gpus_and_fill_the_others_alike(
+    profile: str, want: Placed
+) -> None:
+    """The first node of the order is the only one with a T4."""
+    world = cluster_of_models(("T4", "A100", "A100", "A100"), World(order=list("abcd")))
+    assert place(world, profile, [size for size, _ in want]) == want
 
 
 def test_cost_saving_opens_the_smallest_idle_node_and_others_the_next_one() -> None:
@@ -195,9 +221,10 @@ MIXES: dict[str, Callable[[random.Random], float]] = {
 
 
 @pytest.mark.parametrize("profile", PACKING)
+@pytest.mark.parametrize("models", ["AAAAAA", "TAAAAA", "AAATTT"])
 @pytest.mark.parametrize("mix", MIXES)
 def test_a_cluster_that_just_started_keeps_as_much_free_as_best_fit_does(
-    profile: str, mix: str
+    profile: str, models: str, mix: str
 ) -> None:
     """Over random short sequences, in which no profile has learned the mix of pods yet."""
     ours, theirs = [0, 0], [0, 0]
@@ -206,9 +233,7 @@ def test_a_cluster_that_just_started_keeps_as_much_free_as_best_fit_does(
         sizes: list[float] = []
         while sum(sizes) < 12 and len(sizes) < FIRST - 1:
             sizes.append(MIXES[mix](draw))
-        world = World(seed=seed)
-        for i in range(6):
-            world.put(make.node(f"n{i}", cpu=64000, gpus=4))
+        world = cluster_of_models(models, World(seed=seed))
         world.create(
             *(
                 make.pod(f"p{i:02}", asks(size), scheduler=profile, created=float(i))

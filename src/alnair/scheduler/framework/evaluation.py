@@ -70,7 +70,8 @@ class Evaluation:
                     self._filters.append((plugin.name, f))
                     self.compares_requests |= getattr(plugin, "compares_requests", False)
             scores = [(p, s) for p in profile.scores if (s := p.score(spec, cluster))]
-            weights, self.unit = profile.weigh([p for p, _ in scores])
+            silent = frozenset(n for _, s in scores for n in getattr(s, "instead_of", ()))
+            weights, self.unit = profile.weigh([p for p, _ in scores], silent)
             pairs = zip(weights, scores, strict=True)
             self._scores = [(w, s) for w, (_, s) in pairs if w]
         self._node_filters = [f for _, f in self._filters if f.depends is Depends.NODE]

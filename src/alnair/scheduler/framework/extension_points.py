@@ -73,6 +73,7 @@ class Score(Protocol):
     """A plugin's score for one pod class: integers, 0-100 unless `normalize` brings them there.
 
     What weights mean is measured in these 100; a plugin may go beyond them, but not below 0.
+    It may have an attribute `instead_of`: names of score plugins that have no say beside it.
     """
 
     depends: Depends
@@ -132,7 +133,6 @@ class Plugin(Protocol):
     - `fine`: True if its scores are multiples of 1/1024 of a point, and not whole points.
     - `tie_breakers`: names of score plugins that only decide where its own score, and all others,
       are the same, for the pods that it scores.
-    - `instead_of`: names of score plugins that have no say for the pods that it scores.
     - `compares_requests`: True if its filter compares requests with what is free, so that victims
       must free what a pod asks for.
     - `reads_loads`: True if it decides by what GPUs are measured to do.
@@ -424,7 +424,9 @@ class Profile:
         self.scheduler = scheduler
         self.plugins = tuple(plugins)
         self.weights = dict(weights or {})
-        self._weighed: dict[tuple[str, ...], tuple[tuple[float, ...], float]] = {}
+        self._weighed: dict[
+            tuple[tuple[str, ...], frozenset[str]], tuple[tuple[float, ...], float]
+        ] = {}
         self.pre_filters = _of_kind(self.plugins, PreFilterPlugin)
         self.filters = _of_kind(self.plugins, FilterPlugin)
         self.pre_scores = _of_kind(self.plugins, PreScorePlugin)
@@ -447,12 +449,14 @@ class Profile:
                 f"profile {scheduler}: exactly one plugin sorts the queue, found {found}"
             )
 
-    def weigh(self, scorers: Sequence[ScorePlugin]) -> tuple[tuple[float, ...], float]:
+    def weigh(
+        self, scorers: Sequence[ScorePlugin], silent: frozenset[str]
+    ) -> tuple[tuple[float, ...], float]:
         """Return what each of these plugins' scores counts, as `score_weights.weigh` does."""
-        key = tuple([plugin.name for plugin in scorers])
+        key = tuple([plugin.name for plugin in scorers]), silent
         found = self._weighed.get(key)
         if found is None:
-            found = self._weighed[key] = weigh(scorers, self.weights)
+            found = self._weighed[key] = weigh(scorers, self.weights, silent)
         return found
 
     @property

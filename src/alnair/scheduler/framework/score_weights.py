@@ -1,6 +1,6 @@
 """What each score of a class counts, so that some only decide where others find nodes alike."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final, Protocol
 
 from alnair.scheduler.state.nodes.columns import TIES
@@ -16,7 +16,9 @@ class Scorer(Protocol):
     name: str
 
 
-def weigh(plugins: Sequence[Scorer], weights: Mapping[str, int]) -> tuple[tuple[float, ...], float]:
+def weigh(
+    plugins: Sequence[Scorer], weights: Mapping[str, int], silent: Collection[str] = ()
+) -> tuple[tuple[float, ...], float]:
     """Return what each plugin's score is multiplied by (0: it has no say), and what their sum is.
 
     The sum is multiplied such that the least difference of two scores is `TIES` or more, which
@@ -26,8 +28,8 @@ def weigh(plugins: Sequence[Scorer], weights: Mapping[str, int]) -> tuple[tuple[
     Args:
         plugins: those that score the class.
         weights: of the profile, by name of the plugin; 1 if absent.
+        silent: names of plugins that have no say.
     """
-    silent = {name for plugin in plugins for name in getattr(plugin, "instead_of", ())}
     behind = {name for plugin in plugins for name in getattr(plugin, "tie_breakers", ())}
     parts, most, parts_behind = 1, 0, 1
     for plugin in plugins:

@@ -58,5 +58,5 @@ def test_tie_breakers_never_outweigh_the_least_difference() -> None:
 
 
 def test_a_plugin_that_another_stands_for_has_no_say() -> None:
-    plugins = [Plugin("A"), Plugin("O", instead_of=("F",)), Plugin("F", fine=True)]
-    assert weigh(plugins, {"O": 2}) == ((1.0, 2.0, 0.0), float(TIES))
+    plugins = [Plugin("A"), Plugin("O"), Plugin("F", fine=True)]
+    assert weigh(plugins, {"O": 2}, {"F"}) == ((1.0, 2.0, 0.0), float(TIES))

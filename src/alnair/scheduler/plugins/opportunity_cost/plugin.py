@@ -30,8 +30,9 @@ from numpy.typing import NDArray
 from alnair.model.workload import PodSpec
 from alnair.scheduler.framework.arguments import Arguments, out_of_range
 from alnair.scheduler.framework.busy_gpus import NotBusy
-from alnair.scheduler.framework.extension_points import Depends, Normalize
+from alnair.scheduler.framework.extension_points import Depends, Normalize, Score
 from alnair.scheduler.framework.score_weights import PARTS
+from alnair.scheduler.plugins.opportunity_cost.bid_prices import BidPrices
 from alnair.scheduler.plugins.opportunity_cost.busy_prices import BusyPrices
 from alnair.scheduler.plugins.opportunity_cost.demand_observer import DemandObserver, DemandState
 from alnair.scheduler.plugins.opportunity_cost.departures import Departures
@@ -52,6 +53,12 @@ _EVEN = 400.0
 _IDLE: Final = 0.5
 _MOST_PODS: Final = 31.0
 
+#: While too little was learned, what a node scores whose GPUs are not rare, and how much less for a
+#: price of a GPU: for the least, more than those differ by who then decide; for the highest, less
+#: than what a pod prefers may count.
+_COMMON: Final = 180.0
+_RARE: Final = 90.0
+
 #: A range that the chart's schema tells, too.
 Percent = Annotated[float, msgspec.Meta(ge=0, le=100)]
 
@@ -70,7 +77,7 @@ class OpportunityCostArguments(Arguments, frozen=True):
             pay more for it; 100 is never.
         max_utilization: percent of time beyond which no slice joins others on a GPU; 0 is no limit.
         until_learned: score plugins that decide as long as too few pods came to learn from, and
-            then have no say.
+            then have no say; meanwhile this one only keeps pods off GPUs that are rare.
     """
 
     step: float = 0.05
@@ -109,7 +116,6 @@ class OpportunityCost:
 
     def __init__(self, arguments: OpportunityCostArguments | None = None) -> None:
         self._arguments = arguments or OpportunityCostArguments()
-        self.instead_of = self._arguments.until_learned
         self.reads_loads = (
             self._arguments.target_utilization < 100 or self._arguments.max_utilization > 0
         )
@@ -125,12 +131,16 @@ class OpportunityCost:
         slices = spec.gpu is not None and bool(spec.gpu.memory_mib)
         return NotBusy(spec, cluster, limit) if slices and limit else None
 
-    def score(self, spec: PodSpec, cluster: Cluster) -> "_Cost | None":
+    def score(self, spec: PodSpec, cluster: Cluster) -> Score | None:
         """Compile the score."""
-        if not any(cluster.devices.there) or self._leaves_it(cluster):
+        if not any(cluster.devices.there):
             return None  # this is asked again when the first GPU comes
+        if self._leaves_it(cluster):
+            bids = _learned(cluster).bids
+            return _Rarity(bids) if spec.gpu and 1 in bids.priced else None
         busy = self._busy(spec, cluster)
-        return _Cost(spec, cluster, self._know(cluster), self._arguments.step, busy)
+        known, instead_of = self._know(cluster), self._arguments.until_learned
+        return _Cost(spec, cluster, known, self._arguments.step, busy, instead_of)
 
     def gpus(self, spec: PodSpec, cluster: Cluster) -> Callable[[Rows], Column] | None:
         """Compile the scores of GPUs."""
@@ -160,7 +170,7 @@ class OpportunityCost:
 
     def _leaves_it(self, cluster: Cluster) -> bool:
         """Return whether others decide, as long as too little was learned."""
-        return bool(self.instead_of) and not _learned(cluster).mix.demand
+        return bool(self._arguments.until_learned) and not _learned(cluster).mix.demand
 
     def _know(self, cluster: Cluster) -> "_Known":
         if self._known is None or not self._known.still_holds(cluster):
@@ -218,13 +228,34 @@ def _learned(cluster: Cluster) -> DemandObserver:
     return DemandObserver() if found is None else found
 
 
+class _Rarity:
+    """Keeps pods off rare GPUs while nothing else was learned, and leaves all else to others."""
+
+    depends = Depends.NODE
+    normalize: Normalize | None = None
+
+    def __init__(self, bids: BidPrices) -> None:
+        self._bids = bids
+
+    def __call__(self, rows: Rows) -> Column:
+        score: Column = _COMMON - _RARE * of_rows(self._bids.share, rows)
+        return score
+
+
 class _Cost:
     depends = Depends.BOOKED
     normalize: Normalize | None = None
 
     def __init__(
-        self, spec: PodSpec, cluster: Cluster, known: "_Known", step: float, busy: BusyPrices
+        self,
+        spec: PodSpec,
+        cluster: Cluster,
+        known: "_Known",
+        step: float,
+        busy: BusyPrices,
+        instead_of: tuple[str, ...],
     ) -> None:
+        self.instead_of = instead_of
         self._busy = busy
         self._devices, self._bids = cluster.devices, known.bids
         self._columns = cluster.columns
