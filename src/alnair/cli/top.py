@@ -48,10 +48,13 @@ def top(
       alnair top work --once
       alnair top pods -n team-a --json | jq '.pods[] | select(.idle_s > 600)'
     """
+    from alnair.cli.known_namespace import must_exist
     from alnair.live.usage.look import Looker
 
     with unreadable():
         found = cluster.connection()
+        if namespace is not None:
+            ask(found, "top", lambda client: must_exist(client, namespace))
         if json or once or not sys.stdout.isatty():
             use = ask(found, "top", lambda client: Looker(client, namespace).look())
             if json:
