@@ -39,8 +39,9 @@ def top(
     """Show who holds GPUs and what they do: nodes, GPUs, pods, the pods' owners, or their work.
 
     On a terminal it goes on until q is pressed; n, g, p, o, w show the other views, s sorts by the
-    next column, r turns the order round. Agents are asked for the last second; where that is not
-    allowed or there are more than 64 of them, the annotations that they write are shown.
+    next column, r turns the order round. Agents are asked for the last second of pods; where that
+    is not allowed or there are more than 64 of them, the annotations that they write are shown.
+    Nodes and GPUs are always shown as annotated: a mean over half a minute, up to a minute old.
 
     Examples:
       alnair top
