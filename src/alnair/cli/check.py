@@ -84,7 +84,8 @@ def check(
     from alnair.checker.objects.api_names import SCHEDULERS
     from alnair.checker.over_time.live_check import Watching
     from alnair.cli.interrupts import until_interrupted
-    from alnair.live import checking, namespaces
+    from alnair.cli.known_namespace import must_exist
+    from alnair.live import checking
 
     if seconds is not None and not watch:
         raise typer.BadParameter("it is the time of --watch: add that", param_hint="--for")
@@ -104,8 +105,7 @@ def check(
         if not watch:
             # Of no pods every promise is kept; where some are expected, that is a violation.
             for name in namespace or () if expect_pods is None else ():
-                if text := await namespaces.unknown(client, name):
-                    raise typer.BadParameter(text, param_hint="--namespace")
+                await must_exist(client, name)
             return await checking.check(client, ours, scope, expect_pods)
         await checking.watch(client, watching, until_interrupted(seconds), tell, begun)
         return Finding(*watching.counts(), watching.violations)

@@ -39,8 +39,9 @@ def top(
     """Show who holds GPUs and what they do: nodes, GPUs, pods, the pods' owners, or their work.
 
     On a terminal it goes on until q is pressed; n, g, p, o, w show the other views, s sorts by the
-    next column, r turns the order round. Agents are asked for the last second; where that is not
-    allowed or there are more than 64 of them, the annotations that they write are shown.
+    next column, r turns the order round. Agents are asked for the last second of pods; where that
+    is not allowed or there are more than 64 of them, the annotations that they write are shown.
+    Nodes and GPUs are always shown as annotated: a mean over half a minute, up to a minute old.
 
     Examples:
       alnair top
@@ -48,10 +49,13 @@ def top(
       alnair top work --once
       alnair top pods -n team-a --json | jq '.pods[] | select(.idle_s > 600)'
     """
+    from alnair.cli.known_namespace import must_exist
     from alnair.live.usage.look import Looker
 
     with unreadable():
         found = cluster.connection()
+        if namespace is not None:
+            ask(found, "top", lambda client: must_exist(client, namespace))
         if json or once or not sys.stdout.isatty():
             use = ask(found, "top", lambda client: Looker(client, namespace).look())
             if json:

@@ -86,6 +86,18 @@ async def test_a_misspelt_namespace_is_told_with_the_one_that_is_meant(
     assert "pods-expected" in lost.stdout
 
 
+@pytest.mark.parametrize("command", ["jobs", "top"])
+async def test_no_job_and_no_pod_is_looked_for_in_a_namespace_that_there_is_not(
+    objects_cluster: LocalCluster, namespace: str, command: str
+) -> None:
+    where = ("--kubeconfig", objects_cluster.kubeconfig(), "--namespace", namespace + "x")
+    done = await asyncio.to_thread(alnair, command, *where, "--json", seconds=60)
+    assert done.returncode == 2, done.stdout + done.stderr
+    assert f"there is no namespace {namespace}x: did you mean {namespace}" in " ".join(
+        word for word in done.stderr.split() if word != "│"
+    )
+
+
 async def test_every_broken_promise_is_told_with_its_place(
     objects_cluster: LocalCluster, admin: Client, namespace: str
 ) -> None:

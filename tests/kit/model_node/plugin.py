@@ -85,6 +85,9 @@ class Plugin:
             )
             if isinstance(chosen, Refuse):
                 return self._refuse(outcome.pod.uid, chosen)
+            if isinstance(chosen, Wait):
+                self.counts["told to wait"] += 1
+                return chosen.reason
             if not self.api.assign(outcome.pod.uid, chosen):
                 return "the pod has an assignment already, or is gone"
             self.counts["chosen here"] += 1

@@ -41,6 +41,7 @@ def jobs(
       alnair jobs mnist -n team-a
       alnair jobs --json | jq '.jobs[] | select(.phase == "Failed") | .name'
     """
+    from alnair.cli.known_namespace import must_exist
     from alnair.cli.text import training as text
     from alnair.cli.text.console import console
     from alnair.live.training.finding import JobError, listed_jobs
@@ -64,7 +65,12 @@ def jobs(
     with unreadable(before=REFUSED), expected(JobError):
         connection = cluster.connection()
         space = None if everywhere else namespace or connection.namespace
-        listed = ask(connection, "jobs", lambda client: listed_jobs(client, space))
+
+        async def read(client: "Client") -> "list[TrainingJob]":
+            await must_exist(client, None if everywhere else namespace)
+            return await listed_jobs(client, space)
+
+        listed = ask(connection, "jobs", read)
     made = [summary(one) for one in listed]
     if json:
         write_json({"v": 1, "jobs": made})

@@ -239,7 +239,8 @@ def _nodes(
         idle = sum(1 for gpu in held if not gpu.pods)
         utils = [gpu.util for gpu in held if gpu.util is not None]
         used = [gpu.memory_used_mib for gpu in held if gpu.memory_used_mib is not None]
-        reasons = {gpu.problem for gpu in held if gpu.problem}
+        cordoned = "cordoned" if known[name].unschedulable else ""
+        reasons = sorted({gpu.problem for gpu in held})
         yield NodeUse(
             node=name,
             gpus=len(held),
@@ -248,7 +249,7 @@ def _nodes(
             memory_used_mib=sum(used) if used else None,
             memory_mib=sum(gpu.memory_mib for gpu in held),
             pods=count.get(name, 0),
-            problem="; ".join(one for one in (known[name].problem, *sorted(reasons)) if one),
+            problem="; ".join(filter(None, (cordoned, known[name].problem, *reasons))),
         )
 
 

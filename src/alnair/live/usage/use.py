@@ -46,7 +46,7 @@ class NodeUse(msgspec.Struct, frozen=True):
         memory_used_mib: In use, of all its GPUs.
         memory_mib: That they have.
         pods: Pods that hold GPUs.
-        problem: Why its figures are not known, or what is wrong with it.
+        problem: Why its figures are not known, what is wrong with it, or that it is cordoned.
     """
 
     node: str

@@ -1,13 +1,13 @@
 """Which GPUs a pod gets that nobody gave any, as where another scheduler than ours bound it."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from alnair.model import names
 from alnair.model.api_types import AssignedGpu
 from alnair.model.plurals import counted
 from alnair.model.workload import GpuDemand
-from alnair.sharing.matching.node_state import NodeGpu, PodOnNode, Started
-from alnair.sharing.matching.outcomes import Refuse
+from alnair.sharing.matching.node_state import NodeGpu, PodOnNode, Started, stays
+from alnair.sharing.matching.outcomes import AGAIN, Refuse, Wait
 from alnair.sharing.matching.room import Held, PodHolds, holds, room_problem
 
 #: Container → its parts, as in the annotation `gpu-assignment`.
@@ -20,10 +20,11 @@ def choose(
     pods: Iterable[PodOnNode],
     started: Started,
     allocated: Mapping[str, frozenset[str]] | None = None,
-) -> Chosen | Refuse:
+) -> Chosen | Refuse | Wait:
     """Choose GPUs for a pod: slices where the least is left over, whole ones that nobody has.
 
     What is chosen must be known as the pod's assignment before the next pod is asked about.
+    Whoever bound the pod here may have counted on pods that are leaving; those are waited for.
 
     Args:
         pod: Has no assignment.
@@ -38,29 +39,45 @@ def choose(
         why = demand.problem if demand else "it asks for no GPU"
         return Refuse(f"{pod.title} cannot be given GPUs: {why}", is_final=True)
     own = started.get(pod.uid, {})
-    others = list(_held_by_others(pod, pods, started))
+    known = {p.uid: p for p in pods}
+    others = _held_by_others(pod, known, started)
+    staying = [held for uid, held in others.items() if stays(known.get(uid))]
     usable = [gpu for gpu in gpus if not gpu.problem and _accepted(demand, gpu)]
     wanted = {
         **(allocated or {}),
         **{name: frozenset(part.uuid for part in parts) for name, parts in own.items()},
     }
+    if chosen := _beside(demand, usable, [*others.values()], own, wanted):
+        return chosen
+    if _beside(demand, usable, staying, own, wanted):
+        return Wait(f"{pod.title} has no room yet: pods that hold it are leaving: {AGAIN}")
+    return Refuse(f"{pod.title} has no assignment, and {_nothing_fits(demand)}", is_final=False)
+
+
+def _held_by_others(
+    pod: PodOnNode, pods: Mapping[str, PodOnNode], started: Started
+) -> dict[str, PodHolds]:
+    """Return, by uid, what pods hold that have started, or will with what they were assigned."""
+    waiting = {uid for uid, p in pods.items() if p.assignment and not p.is_ended}
+    uids = (waiting | started.keys()) - {pod.uid}
+    return {uid: holds(pods.get(uid), started.get(uid, {})) for uid in uids}
+
+
+def _beside(
+    demand: GpuDemand,
+    usable: Sequence[NodeGpu],
+    others: Sequence[PodHolds],
+    own: Mapping[str, Sequence[AssignedGpu]],
+    wanted: Mapping[str, frozenset[str]],
+) -> Chosen | None:
+    """Choose what these others leave; None if that is too little."""
     liked = {uuid for uuids in wanted.values() for uuid in uuids}
     for shared in _for_slices(demand, usable, others, own):
         free = [g for g in usable if g is not shared and not any(g.uuid in o for o in others)]
         if len(free) >= demand.whole:
             whole = sorted(free, key=lambda g: (g.uuid not in liked, g.index))[: demand.whole]
             return _parts(demand, whole, shared, wanted)
-    return Refuse(f"{pod.title} has no assignment, and {_nothing_fits(demand)}", is_final=False)
-
-
-def _held_by_others(
-    pod: PodOnNode, pods: Iterable[PodOnNode], started: Started
-) -> Iterator[PodHolds]:
-    """Yield what pods hold that have started, or will start with what they were assigned."""
-    known = {p.uid: p for p in pods}
-    waiting = {uid for uid, p in known.items() if p.assignment and not p.is_ended}
-    for uid in (waiting | started.keys()) - {pod.uid}:
-        yield holds(known.get(uid), started.get(uid, {}))
+    return None
 
 
 def _accepted(demand: GpuDemand, gpu: NodeGpu) -> bool:

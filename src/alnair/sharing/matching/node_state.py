@@ -102,3 +102,8 @@ class Allocation(msgspec.Struct, frozen=True):
 #: Pod uid → container → parts, of all containers whose start was allowed and whose pod may still
 #: have processes.
 Started = Mapping[str, Mapping[str, tuple[AssignedGpu, ...]]]
+
+
+def stays(pod: PodOnNode | None) -> bool:
+    """Return whether a pod stays; one that is unknown was deleted and may still have processes."""
+    return pod is not None and not pod.is_ended and not pod.is_leaving

@@ -1,11 +1,15 @@
 """What may come out when a container is about to start."""
 
 from collections.abc import Mapping
+from typing import Final
 
 import msgspec
 
 from alnair.model.api_types import AssignedGpu
 from alnair.sharing.matching.node_state import PodOnNode
+
+#: How the reason of a `Wait` ends.
+AGAIN: Final = "the kubelet tries again"
 
 
 class ContainerStart(msgspec.Struct, frozen=True):

@@ -6,21 +6,18 @@ what the pod wants, then what it was given, and at last whether there is room no
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Final
 
 from alnair.model import names
 from alnair.model.api_types import AssignedGpu
 from alnair.model.plurals import counted
 from alnair.model.workload import GpuDemand
 from alnair.sharing.matching.assignment_check import assignment_problem, parts_problem
-from alnair.sharing.matching.node_state import Allocation, NodeGpu, PodOnNode, Started
-from alnair.sharing.matching.outcomes import Choose, ContainerStart, Refuse, Start, Wait
+from alnair.sharing.matching.node_state import Allocation, NodeGpu, PodOnNode, Started, stays
+from alnair.sharing.matching.outcomes import AGAIN, Choose, ContainerStart, Refuse, Start, Wait
 from alnair.sharing.matching.room import held_by_others, holds, room_problem
 
 #: Namespace, pod and container, as the kubelet's pod-resources API calls them.
 Listed = tuple[str, str, str]
-
-_AGAIN: Final = "the kubelet tries again"
 
 
 def start(
@@ -57,7 +54,7 @@ def start(
     if problem or pod.demand is None:
         return Refuse(f"{pod.title} {problem}", is_final=True)
     if not gpus:
-        return Wait(f"the GPUs of this node are not known yet: {_AGAIN}")
+        return Wait(f"the GPUs of this node are not known yet: {AGAIN}")
     if pod.assignment is None and not pod.assignment_problem:
         return Choose(pod, _allocated_gpus(pod, known))
     by_uuid = {gpu.uuid: gpu for gpu in gpus}
@@ -89,20 +86,20 @@ def _whose(
     if len(owners) > 1:
         return Wait(
             f"the kubelet's checkpoint gives {what} to {counted(len(owners), 'pod')} "
-            f"({', '.join(sorted(owners))}): {_AGAIN}"
+            f"({', '.join(sorted(owners))}): {AGAIN}"
         )
     same = [a for a in touched if a.ids == ids]
     if not same:
-        return Wait(f"the kubelet's checkpoint does not say whose {what} are: {_AGAIN}")
+        return Wait(f"the kubelet's checkpoint does not say whose {what} are: {AGAIN}")
     pod = pods.get(same[0].pod_uid)
     if pod is None:
-        return Wait(f"pod {same[0].pod_uid} is not known from the API server yet: {_AGAIN}")
+        return Wait(f"pod {same[0].pod_uid} is not known from the API server yet: {AGAIN}")
     containers = {a.container for a in touched}
     for namespace, name, container in listed:
         if (namespace, name) != (pod.namespace, pod.name) or container not in containers:
             return Wait(
                 f"{what} are {pod.title}'s in the kubelet's checkpoint, but its pod-resources API "
-                f"gives some to container {container!r} of pod {namespace}/{name}: {_AGAIN}"
+                f"gives some to container {container!r} of pod {namespace}/{name}: {AGAIN}"
             )
     # Init containers are not listed, apart from sidecars; all others that ask for GPUs must be.
     requests = pod.demand.requests if pod.demand else ()
@@ -111,7 +108,7 @@ def _whose(
         if name not in {container for _, _, container in listed}:
             return Wait(
                 f"{what} are {pod.title}'s in the kubelet's checkpoint, but its pod-resources API "
-                f"does not list container {name!r} with them: {_AGAIN}"
+                f"does not list container {name!r} with them: {AGAIN}"
             )
     return same
 
@@ -182,15 +179,10 @@ def _in_turn(
     problem = room_problem(need, held_by_others(pod.uid, pods, started), gpus)
     if not problem:
         return None
-    stays = {uid: parts for uid, parts in started.items() if _stays(pods.get(uid))}
-    if room_problem(need, held_by_others(pod.uid, pods, stays), gpus):
+    staying = {uid: parts for uid, parts in started.items() if stays(pods.get(uid))}
+    if room_problem(need, held_by_others(pod.uid, pods, staying), gpus):
         return Refuse(f"{pod.title} has no room: {problem}", is_final=False)
-    return Wait(f"{pod.title} has no room yet: {problem}; some of them are leaving: {_AGAIN}")
-
-
-def _stays(pod: PodOnNode | None) -> bool:
-    """Return whether it stays; one that is unknown was deleted and may still have processes."""
-    return pod is not None and not pod.is_ended and not pod.is_leaving
+    return Wait(f"{pod.title} has no room yet: {problem}; some of them are leaving: {AGAIN}")
 
 
 def _allocated_gpus(

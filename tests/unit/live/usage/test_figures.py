@@ -5,7 +5,7 @@ import json
 import msgspec
 import pytest
 
-from alnair.kube.objects.wire import NodeWire, ObjectMeta
+from alnair.kube.objects.wire import NodeSpecWire, NodeWire, ObjectMeta
 from alnair.live.usage.figures import UNUSED, cluster_use
 from alnair.live.usage.objects import Objects, SeenPod
 from alnair.model import usage
@@ -96,6 +96,15 @@ def test_a_silent_agent_s_figures_are_not_known() -> None:
     assert [gpu.util for gpu in found.gpus] == [None, None]
     assert found.nodes[0].problem == "agent silent for 120 s"
     assert found.nodes[0].util is None
+
+
+def test_a_cordoned_node_says_so_beside_its_free_gpus() -> None:
+    node = _node()
+    node.spec = NodeSpecWire(unschedulable=True)
+    found = cluster_use(_seen(node=node), {}, NOW)
+    assert (found.nodes[0].free, found.nodes[0].problem) == (2, "cordoned")
+    silent = cluster_use(_seen(node=node, then="2026-01-01T00:00:00Z"), {}, NOW)
+    assert silent.nodes[0].problem.startswith("cordoned; agent silent")
 
 
 def test_leases_that_may_not_be_read_hide_nothing() -> None:

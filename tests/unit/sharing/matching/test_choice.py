@@ -7,7 +7,7 @@ from alnair.model.gpu_demand import gpu_demand
 from alnair.sharing.matching.assignment_check import assignment_problem
 from alnair.sharing.matching.choice import choose
 from alnair.sharing.matching.node_state import PodOnNode
-from alnair.sharing.matching.outcomes import Refuse
+from alnair.sharing.matching.outcomes import Refuse, Wait
 from kit.node_state import asks, node_gpus, pod_on_node, slice_of, whole_gpu
 
 SMALL = pod_on_node("small", asks(memory=2_000, compute=20))
@@ -121,3 +121,15 @@ def test_what_no_gpu_can_give_is_refused_for_good() -> None:
         refused = choose(pod, node_gpus(), [], {})
         assert isinstance(refused, Refuse)
         assert refused.is_final
+
+
+def test_room_that_leaving_pods_hold_is_waited_for() -> None:
+    pod = pod_on_node("p", asks(whole=1))
+    stays = taking("stays", 0, 100)
+    given = {"main": [whole_gpu(1)]}
+    leaves = pod_on_node("leaves", asks(whole=1), given=given, is_leaving=True)
+    started = {leaves.uid: {"main": (whole_gpu(1),)}}
+    waits = choose(pod, node_gpus(2), [stays, leaves], started)
+    assert isinstance(waits, Wait)
+    assert "pods that hold it are leaving" in waits.reason
+    assert isinstance(choose(pod, node_gpus(1), [stays, leaves], started), Refuse)

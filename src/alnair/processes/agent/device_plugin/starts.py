@@ -309,7 +309,7 @@ class Starts:
             self._parts_beside({pod.uid}),
             wanted.allocated,
         )
-        if isinstance(found, Refuse):
+        if isinstance(found, Refuse | Wait):
             return found
         chosen = GpuAssignment(1, rfc3339(time.time()), found)
         # Taken in before it is written, so that nobody is given the same room meanwhile.
