@@ -49,6 +49,8 @@ def _lines(diagnosis: Diagnosis) -> Iterator[str]:
     if _only_lacks_pods(diagnosis):
         return  # all that exist would fit: no node refuses them, and no change of them helps
     yield from _nodes(diagnosis)
+    if diagnosis.gang and not diagnosis.gang.exists:
+        return  # no change was tried, and another label would help
     if diagnosis.stage in ("waiting", "unserved") and not diagnosis.fits:
         yield from ("", *_changes(diagnosis))
 

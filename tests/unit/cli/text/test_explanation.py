@@ -158,6 +158,7 @@ def test_the_pods_of_a_gang_that_is_not_there_are_counted() -> None:
         gang = GangDiagnosis("default/g", False, 0, pods, 0, 0, 0, "")
         shown = render(Diagnosis("default/g-0", "alnair-scheduler", "waiting", gang=gang))
         assert f"gang default/g: its PodGroup does not exist; {words}" in shown.splitlines()
+        assert "change" not in shown  # of the pod: none was tried, and its label may be wrong
 
 
 def test_a_gang_that_only_lacks_pods_is_refused_by_no_node() -> None:
