@@ -15,6 +15,7 @@ import tempfile
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -118,6 +119,7 @@ class Kubelet:
         self.die_when_asked = False
         self.held: list[Held] = []
         self.unlisted: set[str] = set()
+        self._life = 0
         self._news = asyncio.Condition()
         self._servers: list[grpc.aio.Server] = []
         self._numbers = itertools.count()
@@ -133,7 +135,7 @@ class Kubelet:
             with contextlib.suppress(FileNotFoundError):  # an agent comes and goes meanwhile
                 if stat.S_ISSOCK(path.stat().st_mode):
                     path.unlink()
-        register = _unary(self._register, api.RegisterRequest)
+        register = _unary(partial(self._register, self._life), api.RegisterRequest)
         listed = _unary(self._list, resources_api.ListPodResourcesRequest)
         await self._serve(
             self.plugins / "kubelet.sock", "v1beta1.Registration", {"Register": register}
@@ -142,15 +144,16 @@ class Kubelet:
 
     async def die(self) -> None:
         """Be killed: nothing is told to anybody, and the sockets stay as files."""
+        self._life += 1
         servers, self._servers = self._servers, []
+        endpoints, self.endpoints = self.endpoints, {}
+        self._known.update(endpoints)
         for task in self._tasks - {asyncio.current_task()}:
             task.cancel()
-        for endpoint in tuple(self.endpoints.values()):  # another may come meanwhile
+        for endpoint in endpoints.values():
             await endpoint.channel.close()
         for server in servers:
             await server.stop(None)
-        self._known.update(self.endpoints)
-        self.endpoints.clear()
 
     async def restart(self) -> None:
         """Be killed and come back."""
@@ -267,7 +270,7 @@ class Kubelet:
         await server.start()
         bound.rename(path)
 
-    async def _register(self, request: api.RegisterRequest, context: Any) -> api.Empty:
+    async def _register(self, life: int, request: api.RegisterRequest, context: Any) -> api.Empty:
         if self.die_when_asked:
             self.die_when_asked = False
             self._beside(self.die())
@@ -288,6 +291,8 @@ class Kubelet:
         endpoint.options = await endpoint.call(
             "GetDevicePluginOptions", api.Empty(), api.DevicePluginOptions
         )
+        if life != self._life:  # killed meanwhile: the call ends with its server
+            await asyncio.Event().wait()
         self.endpoints[request.resource_name] = endpoint
         self.registrations.append(request.resource_name)
         self._beside(self._watch(endpoint))
