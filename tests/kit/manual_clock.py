@@ -28,7 +28,7 @@ class Clock:
 
     async def until_next(self) -> None:
         """Wait until something waits for its time, and let the time come."""
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             while not self._calls:
                 self.parked.clear()
                 await self.parked.wait()

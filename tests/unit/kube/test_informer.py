@@ -255,7 +255,7 @@ async def test_a_silent_connection_is_given_up_and_resumed_without_a_warning(
 ) -> None:
     """A watch of a kind that never changes ends like that all the time."""
     server.watch_faults += [silence(), silence()]
-    async with following(client, idle_timeout=0.05) as follower:
+    async with following(client, idle_timeout=0.5) as follower:
         await follower.informer.synced.wait()
         await server.put("a", 1)
         await follower.until(lambda: follower.values == server.values)

@@ -41,7 +41,7 @@ class Leases(FaultServer):
     async def next(self) -> None:
         """Wait until it is asked once more."""
         self.asked.clear()
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             await self.asked.wait()
 
 

@@ -44,7 +44,7 @@ async def test_a_file_that_is_missing_is_told_before_any_container_needs_it(
         serving(server),
         Client(server.connection, timeout=5) as client,
         running(DriverEvents(client, "n", driver, places).run()),
-        asyncio.timeout(10),
+        asyncio.timeout(30),
     ):
         event = await server.told.get()
         missing.touch()

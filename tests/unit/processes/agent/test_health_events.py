@@ -38,7 +38,7 @@ async def test_a_gpu_that_falls_ill_and_heals_is_told_on_the_node() -> None:
     server = Events()
     async with serving(server), Client(server.connection, timeout=5) as client:
         events = HealthEvents(client, "n", health)
-        async with running(events.run()), asyncio.timeout(10):
+        async with running(events.run()), asyncio.timeout(30):
             for seen in looks:
                 health.take(seen)
                 told.append(await server.told.get())

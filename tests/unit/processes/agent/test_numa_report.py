@@ -104,7 +104,7 @@ async def test_a_cluster_without_the_kind_is_said_once(
 
     async with serving(server), Client(server.connection) as client:
         work = NumaReports(client, "n", DescribedDriver(GPUS), use, sysfs=tmp_path)
-        async with running(work.run()), asyncio.timeout(10):
+        async with running(work.run()), asyncio.timeout(30):
             while server.asked < 6:  # each time the object is asked for, and then applied
                 server.news.clear()
                 await server.news.wait()
@@ -151,7 +151,7 @@ async def test_what_was_told_stays_while_the_kubelet_does_not_answer(
     server = Nothing()
     async with serving(server), Client(server.connection) as client:
         work = NumaReports(client, "n", DescribedDriver(GPUS), use, sysfs=tmp_path)
-        async with running(work.run()), asyncio.timeout(10):
+        async with running(work.run()), asyncio.timeout(30):
             await enough.wait()
     assert server.asked == 0
     assert [zone.number for zone in asked[0]] == [0, 1]

@@ -62,7 +62,7 @@ async def test_an_agent_that_was_there_before_registers_before_all_else(
 
         monkeypatch.setattr(start, "_the_rest", the_rest)
         settings = Settings(folder, plugin=PluginSettings("node", kubelet.folder))
-        async with running(start._serve(settings)), asyncio.timeout(10):
+        async with running(start._serve(settings)), asyncio.timeout(30):
             await ready.wait()
         assert registered == [2 if has_begun_before else 0]
         assert not list(kubelet.plugins.glob("alnair-*.sock")), "nobody is served any more"
@@ -92,7 +92,7 @@ async def test_an_agent_that_stands_by_registers_when_the_one_before_it_has_ende
         loop = asyncio.get_running_loop()
         monkeypatch.setattr(start, "_the_rest", the_rest)
         settings = Settings(folder, plugin=PluginSettings("node", kubelet.folder), stands_by=True)
-        async with running(start._serve(settings)), asyncio.timeout(10):
+        async with running(start._serve(settings)), asyncio.timeout(30):
             await imported.wait()
             # What the one before it tells last is what the new one begins with.
             told = {name: [PluginDevice("a")] for name in (names.GPU, names.VGPU)}

@@ -42,7 +42,7 @@ class Statuses(FaultServer):
 
     async def next(self) -> str:
         """Wait for a request that is answered; return what the condition says then."""
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             await self.news.wait()
         self.news.clear()
         found: str = self.conditions[names.VGPU_VIOLATION]["status"]
@@ -85,7 +85,7 @@ async def test_of_what_waits_only_the_last_word_is_written(
     conditions = ViolationConditions(client, clock)
     async with running(conditions.run()):
         conditions.add(POD, "main gpu memory", "it holds too much")
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             await clock.parked.wait()
         conditions.add(POD, "main gpu compute", "it computes too much")
         assert await server.next() == "True"

@@ -44,7 +44,7 @@ class Budget(FaultServer):
 
     async def next(self, count: int) -> list[tuple[str, str]]:
         """Wait until so many requests have come; return them."""
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             while len(self.asked) < count:
                 self.news.clear()
                 await self.news.wait()
@@ -75,7 +75,7 @@ class Outcomes:
         self.news.set()
 
     async def next(self) -> dict[str, str]:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             await self.news.wait()
         return self.errors
 
@@ -157,7 +157,7 @@ async def test_a_hundred_refused_evictions_do_not_hold_up_the_plan_of_a_gang(
             actuator.carry_out(Evict(make.pod(f"p{index}"), INCOMPLETE, "left in part"))
         await server.next(1)
         actuator.carry_out(WritePlan(gang, {}))
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             assert await told.get() == events.PlanDone(gang.namespace, gang.name, "")
 
 

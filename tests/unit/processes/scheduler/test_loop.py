@@ -30,7 +30,7 @@ class Told:
         self.more.set()
 
     async def next(self) -> str:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             await self.more.wait()
         self.more.clear()
         return self.messages[-1]

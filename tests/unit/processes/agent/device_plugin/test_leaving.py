@@ -39,7 +39,7 @@ class Leaving:
 
     async def next(self) -> list[str]:
         """Wait for the next pods that are gone; return all so far."""
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             await self.news.wait()
         self.news.clear()
         return sorted(self.gone)

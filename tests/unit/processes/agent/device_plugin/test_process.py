@@ -124,7 +124,7 @@ async def test_the_zones_are_told_with_what_the_kubelet_gave_away_and_how_it_ali
             cast("Any", SimpleNamespace(unhealthy={})),
             cast("Any", SimpleNamespace(mps=None)),
         )
-        async with running(found._zones.run()), asyncio.timeout(10):
+        async with running(found._zones.run()), asyncio.timeout(30):
             told = await server.bodies.get()
     attributes = {one["name"]: one["value"] for one in told["attributes"]}
     assert attributes["topologyManagerPolicy"] == "restricted"
