@@ -21,10 +21,13 @@ Serve = Callable[[Reader, Writer], Awaitable[None]]
 
 @asynccontextmanager
 async def pool_to(serve: Serve, limit: int = 8) -> AsyncIterator[KeptConnections]:
+    served = []
+
     async def serving(reader: Reader, writer: Writer) -> None:
+        served.append(asyncio.current_task())
         try:
             await serve(reader, writer)
-        except asyncio.IncompleteReadError:
+        except (asyncio.IncompleteReadError, ConnectionError):
             pass
         finally:
             writer.close()
@@ -38,6 +41,8 @@ async def pool_to(serve: Serve, limit: int = 8) -> AsyncIterator[KeptConnections
     finally:
         await pool.close()
         server.close()
+        for task in filter(None, served):
+            await task
 
 
 class Counting:

@@ -73,7 +73,7 @@ async def test_when_one_of_two_podgroups_goes_the_other_rules() -> None:
     async with following(server) as feed:
         feed.listening = True
         async with asyncio.timeout(20):
-            while not feed.inbox:
+            while not wanted(list(feed.inbox)):
                 async with server.changed:
                     server.changed.notify_all()
                 await asyncio.sleep(0)

@@ -1,5 +1,6 @@
 """One resource, served to a kubelet over real sockets."""
 
+import asyncio
 import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -12,7 +13,7 @@ from alnair.node.kubelet.api import deviceplugin_pb2 as api
 from alnair.node.kubelet.checkpoint import read
 from alnair.node.kubelet.plugin_server import PluginDevice, PluginServer
 from kit.device_plugin import Plugin
-from kit.kubelet_sockets import Kubelet
+from kit.kubelet_sockets import PATIENCE, Kubelet
 
 NAME = "alnair-test-thing.sock"
 
@@ -115,12 +116,16 @@ async def test_one_that_stops_leaves_no_socket(kubelet: Kubelet) -> None:
     async with registered(kubelet, plugin) as server:
         endpoint = kubelet.endpoints[plugin.resource]
         assert server.is_there
+        hung_up = asyncio.Event()
+        server.on_hang_up = hung_up.set
         await server.stop()
         assert not server.is_there
         await kubelet.until(lambda: endpoint.stopped)
         await server.stop()  # again
         names = {path.name for path in kubelet.plugins.iterdir()}
         assert names == {"kubelet.sock", "kubelet_internal_checkpoint"}
+        async with asyncio.timeout(PATIENCE):
+            await hung_up.wait()
         assert server.watched == 0
 
 
