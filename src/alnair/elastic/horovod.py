@@ -31,6 +31,9 @@ SCRIPT: Final = "discover_hosts.sh"
 _INTERFACE: Final = "eth0"
 #: Seconds between which a host that failed is tried again; Horovod's default is never.
 _COOLDOWN: Final = ("2", "30")
+#: Before a training's command: horovodrun reads its words, too, up to a `--`, and refuses what
+#: several of its own options begin with, such as `--num`. It keeps the `--`, so `env` takes it.
+_ALONE: Final = ("env", "--")
 #: Seconds that an ssh server takes to end.
 _GRACE: Final = 5
 # Horovod tells its workers of other hosts once, in the moment when it sees them, and it is lost on
@@ -126,11 +129,11 @@ def command(job: TrainingJob, hosts: Sequence[str]) -> list[str]:
     words += ["-p", str(PORT), "-i", f"{KEYS_FOLDER}/{PRIVATE}"]
     if job.elastic is None:
         listed = ",".join(f"{host}:{job.slots}" for host in hosts)
-        return [*words, "-np", str(job.least * job.slots), "-H", listed, *job.command]
+        return [*words, "-np", str(job.least * job.slots), "-H", listed, *_ALONE, *job.command]
     least, most = str(job.least * job.slots), str(job.most * job.slots)
     words += ["-np", least, "--min-np", least, "--max-np", most]
     words += ["--host-discovery-script", f"{HOSTS_FOLDER}/{SCRIPT}"]
-    return [*words, "--blacklist-cooldown-range", *_COOLDOWN, *job.command]
+    return [*words, "--blacklist-cooldown-range", *_COOLDOWN, *_ALONE, *job.command]
 
 
 def launcher(

@@ -128,6 +128,9 @@ def arguments(job: TrainingJob, children: ChildNames) -> list[str]:
         f"--rdzv-endpoint={children.host(0)}:{PORT}",
         f"--rdzv-id={job.uid or job.name}",
         "--no-python",
+        # Else torchrun reads the training's arguments, too, and refuses what several of its own
+        # options begin with, such as `--n`.
+        "--",
         *("/bin/sh", "-c", _GUARD, "training"),
         *job.command,
     ]

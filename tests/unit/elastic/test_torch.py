@@ -1,5 +1,6 @@
 """What a worker of torchrun runs: an agent again and again, until it has ended by itself."""
 
+import argparse
 import ipaddress
 import os
 import signal
@@ -215,6 +216,24 @@ def test_an_agent_that_is_told_to_end_adds_nothing_to_the_log(tmp_path: Path) ->
     with Agent(tmp_path, "raise SignalException('got signal: 15')").start(1, 0) as process:
         said, errors = process.communicate(timeout=20)
     assert (process.returncode, said, errors) == (1, "", "")
+
+
+def test_torchrun_leaves_the_arguments_of_the_training_alone() -> None:
+    # Its parser looks at all words for options that may be cut short, up to the first `--`.
+    parser = argparse.ArgumentParser()
+    for option in ("--nnodes", "--nproc-per-node", "--max-restarts", "--rdzv-backend"):
+        parser.add_argument(option)
+    for option in ("--rdzv-endpoint", "--rdzv-id"):
+        parser.add_argument(option)
+    parser.add_argument("--no-python", action="store_true")
+    parser.add_argument("program")
+    parser.add_argument("rest", nargs=argparse.REMAINDER)
+    command = ["python", "train.py", "--n", "20", "--", "--rdzv", "x"]
+    manifest = jobs.torch("job", 1, 4, pythonCommand=command)
+    job = project_training_job(msgspec.convert(manifest, ElasticTorchJobWire))
+    read = parser.parse_args(torch.arguments(job, child_names(job)))
+    assert (read.nnodes, read.no_python, read.program) == ("1:4", True, "/bin/sh")
+    assert read.rest[-len(command) :] == command
 
 
 def guarded(*training: str, **counts: int) -> subprocess.CompletedProcess[str]:

@@ -46,15 +46,16 @@ def cluster_use(
     known = {name: project_node(one) for name, one in nodes.items()}
     assigned = {pod.metadata.uid: _assigned(pod) for pod in seen.pods}
     holders = _holders(seen.pods, assigned)
+    silences = {name: _silence(node, seen.renewed, now) for name, node in nodes.items()}
     gpus = [
-        _gpu(node, row, _silence(nodes[node.name], seen.renewed, now), holders)
+        _gpu(node, row, silences[node.name], holders)
         for node in known.values()
         for row in range(len(node.gpus))
     ]
     gpus.sort(key=lambda gpu: (gpu.node, gpu.index))
     sizes = {gpu.uuid: gpu.memory_mib for gpu in gpus}
     pods = [
-        _pod(pod, parts, sizes, live.get(pod.metadata.uid), now)
+        _pod(pod, parts, sizes, live.get(pod.metadata.uid), silences.get(pod.spec.node_name), now)
         for pod in seen.pods
         for parts in [assigned[pod.metadata.uid]]
         if parts or pod.whole_gpus
@@ -129,6 +130,7 @@ def _pod(
     parts: list[api_types.AssignedGpu],
     sizes: Mapping[str, int],
     live: usage.PodUsage | None,
+    silence: str | None,
     now: float,
 ) -> PodUse:
     meta = pod.metadata
@@ -140,8 +142,10 @@ def _pod(
         owner=_owner(pod),
         gpus=round(held, 2),
     )
-    made = _with_live(made, live) if live is not None else _with_annotation(made, pod, now)
-    made = _with_workload(made, _workload(pod) if live is None else live.workload, now)
+    if live is not None:
+        made = _with_workload(_with_live(made, live), live.workload, now)
+    elif not silence:  # else its annotations are of a time that has passed
+        made = _with_workload(_with_annotation(made, pod, now), _workload(pod), now)
     if made.util is None:
         return made
     count = len({part.uuid for part in parts}) or pod.whole_gpus

@@ -25,6 +25,8 @@ _log = logging.getLogger(__name__)
 Ask = Callable[[str, Iterable[int]], Awaitable[str]]
 #: Called with (container, whether it is suspended, why it could not be done or "").
 Tell = Callable[[VgpuContainer, bool, str], None]
+#: Why nobody is, where the operator has not allowed it.
+_MAY_NOT: Final = "this agent suspends nobody: start it with --suspend (in the chart agent.suspend)"
 
 
 class Suspensions:
@@ -69,7 +71,7 @@ class Suspensions:
         if container is None:
             return missing(name)
         if not self._enabled:
-            return "this agent suspends nobody: start it with --suspend"
+            return _MAY_NOT
         if container.assignment.pod.uid:
             return "it is a pod's: annotate the pod with ai.centaurus.io/vgpu-suspended: 'true'"
         (self._by_hand.add if suspended else self._by_hand.discard)(name)
@@ -94,7 +96,13 @@ class Suspensions:
             uid = container.assignment.pod.uid
             if uid and pods is None:
                 continue
-            wanted = self._enabled and (uid in pods if uid and pods else name in self._by_hand)
+            asked = uid in pods if uid and pods else name in self._by_hand
+            wanted = self._enabled and asked
+            if asked and not wanted and not container.suspended:
+                self._note(container, True, _MAY_NOT)
+                continue
+            if self.problems.get(name) == _MAY_NOT:
+                del self.problems[name]  # told anew if it is asked again
             is_as_wanted = container.released if wanted else not container.suspended
             if is_as_wanted or self._rests.get(name, 0.0) > asyncio.get_running_loop().time():
                 continue

@@ -98,6 +98,19 @@ def test_a_silent_agent_s_figures_are_not_known() -> None:
     assert found.nodes[0].util is None
 
 
+def test_what_a_silent_agent_wrote_on_pods_is_not_known_any_more() -> None:
+    said = {"ai.centaurus.io/utilization": {"v": 1, "t": _THEN, "gpu": 98.9}}
+    said["ai.centaurus.io/workload"] = {"v": 1, "t": _THEN, "phase": "training", "eta_s": 60}
+    annotations = {key: json.dumps(value) for key, value in said.items()}
+    pod = _pod("a", [_part(0, whole=True)], annotations=annotations)
+    (before,) = cluster_use(_seen(pod), {}, NOW).pods
+    assert (before.util, before.phase) == (98.9, "training")
+    silent = cluster_use(_seen(pod, then="2027-01-15T07:58:00Z"), {}, NOW)
+    (after,) = silent.pods
+    assert (after.gpus, after.util, after.phase, after.eta_s) == (1.0, None, None, None)
+    assert (silent.owners[0].used_gpus, silent.owners[0].wasted_gpus) == (None, None)
+
+
 def test_a_cordoned_node_says_so_beside_its_free_gpus() -> None:
     node = _node()
     node.spec = NodeSpecWire(unschedulable=True)

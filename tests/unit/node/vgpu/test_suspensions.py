@@ -67,6 +67,28 @@ async def test_nothing_is_done_while_the_pods_are_not_known(server: VgpuServer) 
     assert not server.containers["theirs"].released, "the driver was not asked"
 
 
+async def test_a_pod_that_asks_an_agent_that_may_not_is_told_so_once(server: VgpuServer) -> None:
+    pods, told = {"uid"}, list[tuple[str, bool, str]]()
+    suspensions = Suspensions(
+        server,
+        enabled=False,
+        pods=lambda: pods,
+        tell=lambda one, on, why: told.append((one.assignment.name, on, why)),
+    )
+    await suspensions.look()
+    await suspensions.look()
+    assert suspended(server) == set()
+    ((name, on, why),) = told
+    assert (name, on) == ("theirs", True)
+    assert "start it with --suspend" in why
+    pods.clear()
+    await suspensions.look()
+    assert suspensions.problems == {}
+    pods.add("uid")
+    await suspensions.look()
+    assert len(told) == 2
+
+
 async def test_an_agent_that_may_not_resumes_who_rests(server: VgpuServer) -> None:
     server.containers["theirs"].suspend()
     suspensions = Suspensions(server, enabled=False, pods=lambda: {"uid"})
