@@ -42,11 +42,12 @@ demo: install ## Start a real cluster and place 2,000 pods of a production trace
 PROCESSES := 4
 .PHONY: test
 # In a fresh clone each process would compile all tests by itself: one does it, beside lint, where
-# nothing is kept of another clone (.ci/run).
+# nothing is kept of another clone (.ci/run). One that dies ends the run, and its test is named:
+# xdist would replace it, and then wait for ever.
 test: install ## Lint, then all tests, in PROCESSES=4 at a time; stops after a stage that failed
 	@test -d tests/__pycache__ -o -n "$$PYTHONPYCACHEPREFIX" || $(BIN)/python -m pytest --collect-only -qq $(STAGES) >/dev/null 2>&1 & \
 		$(MAKE) -s lint programs && wait && \
-		$(BIN)/python -m pytest -n $(PROCESSES) --durations=10 $(STAGES) $(ARGS)
+		$(BIN)/python -m pytest -n $(PROCESSES) --max-worker-restart=0 --durations=10 $(STAGES) $(ARGS)
 
 .PHONY: test-unit
 test-unit: install ## Unit tests only: no processes, under 30 seconds

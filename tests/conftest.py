@@ -97,7 +97,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         Took(report.nodeid, report.node.gateway.id, report.start, report.stop)
         for reports in terminalreporter.stats.values()
         for report in reports
-        if isinstance(report, pytest.TestReport) and hasattr(report, "node")
+        if isinstance(report, pytest.TestReport) and hasattr(report, "node") and report.start
     ]
     if took:
         terminalreporter.section("longest lanes")
