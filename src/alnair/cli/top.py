@@ -24,7 +24,10 @@ class View(enum.StrEnum):
 @grouped
 def top(
     *,
-    view: Annotated[View, typer.Argument(help="What is shown first.")] = View.PODS,
+    view: Annotated[
+        View,
+        typer.Argument(metavar="VIEW", help="Shown first: nodes, gpus, pods, owners or work."),
+    ] = View.PODS,
     namespace: Annotated[
         str | None,
         typer.Option("--namespace", "-n", metavar="NS", help="Only pods of this one."),

@@ -258,7 +258,7 @@ def _scheduled(job: TrainingJob, observed: Observed, stage: Stage, started: str 
         if observed.fits_nowhere:
             return _Said(False, "FitsNowhere", f"{text.removesuffix('.')}: {_WHERE_TO_FIT}")
         return _Said(False, "NoRoom", text)
-    if observed.placed >= needed:
+    if observed.placed + observed.completed >= needed:
         return _Said(True, "EnoughPlaced", f"at least {_have(needed)} a node")
     if observed.group is not None and observed.group.refusal:
         return _Said(False, "Unschedulable", observed.group.refusal)
@@ -294,11 +294,17 @@ def _running(job: TrainingJob, observed: Observed, *, is_at_work: bool) -> _Said
                 "WorkersRun",
                 f"at least {counted(job.least, 'worker')} {'runs' if job.least == 1 else 'run'}",
             )
+        if observed.completed and ready + observed.completed >= job.least:
+            workers = counted(observed.completed, "worker")
+            text = f"{workers} {'has' if observed.completed == 1 else 'have'} ended well"
+            return _Said(True, words.WORKERS_ENDED, text)
     elif launcher is not None and launcher.running:
         return _Said(True, "LauncherRuns", "the launcher runs")
-    role, words = observed.problem
-    if words:
-        return _told(role, words)
+    elif launcher is not None and launcher.ended_well:
+        return _Said(True, "LauncherEnded", "the launcher has ended well")
+    role, problem = observed.problem
+    if problem:
+        return _told(role, problem)
     if ready < job.least:
         few = f"fewer than {job.least} workers are" if job.least > 1 else "no worker is"
         text = f"{few} ready"
@@ -306,6 +312,8 @@ def _running(job: TrainingJob, observed: Observed, *, is_at_work: bool) -> _Said
             # A kubelet says nothing more of it, also where no registry answers: for a minute.
             text += ": on their nodes images are being pulled, or containers started"
         return _Said(False, "WorkersNotReady", text)
+    if launcher is not None and launcher.ended_well is False:
+        return _Said(False, "LauncherNotReady", "the launcher has failed")
     return _Said(False, "LauncherNotReady", "the launcher does not run yet")
 
 
@@ -329,7 +337,7 @@ def _scaling(job: TrainingJob, observed: Observed, stage: Stage, started: str | 
     there, ready = len(observed.staying), len(observed.ready(target))
     if there > target:
         return _Said(True, "ScalingDown", f"the job goes down to {counted(target, 'worker')}")
-    if ready < target:
+    if ready + observed.completed < target:
         text = f"the job is to have {target} workers that are ready"
         role, words = observed.problem
         if words and role == "worker":

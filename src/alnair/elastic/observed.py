@@ -45,6 +45,7 @@ class Launcher(msgspec.Struct, frozen=True):
         hosts_seen: What the pod says of the hosts that its kubelet brought.
         ending: None while it goes on.
         problem: Why its container does not start; empty if it does.
+        ended_well: How its last pod has ended; None while it has one, or before it had any.
     """
 
     running: bool = False
@@ -53,6 +54,7 @@ class Launcher(msgspec.Struct, frozen=True):
     hosts_seen: str = ""
     ending: Ending | None = None
     problem: str = ""
+    ended_well: bool | None = None
 
 
 class Group(msgspec.Struct, frozen=True):
@@ -83,7 +85,8 @@ class Observed(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         size: Workers that the StatefulSet, or of torchrun the Job, makes; None if it is not there.
-        workers: The pods that there are.
+        workers: The pods that there are, without those whose containers have ended.
+        completed: So many workers' pods have ended well, as their kubelets say; `done` is later.
         ending: Of torchrun's Job.
         done: So many of torchrun's workers have succeeded; the others will soon.
         launcher: None if it is not there.
@@ -103,6 +106,7 @@ class Observed(msgspec.Struct, frozen=True, kw_only=True):
     workers: Sequence[Worker] = ()
     ending: Ending | None = None
     done: int = 0
+    completed: int = 0
     launcher: Launcher | None = None
     group: Group | None = None
     hosts: Hosts | None = None

@@ -130,7 +130,7 @@ async def explain_workload(
     """
     pod, which = await pod_of(client, namespace, kind, name)
     found = await explain(client, namespace, pod, offline=offline)
-    return replace(found, notes=(which, *found.notes))
+    return replace(found, notes=(*which, *found.notes))
 
 
 def _bare(pod: Pod, stage: Stage) -> Diagnosis:

@@ -3,7 +3,7 @@
 import re
 import time
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 from msgspec import Struct, field
 
@@ -14,6 +14,8 @@ from alnair.kube.owners import OwnerWalk, controller_of
 from alnair.kube.pod_groups.gang_labels import group_of
 from alnair.kube.resources import EVENTS, PODS, Manifest, Resource
 from alnair.kube.served_kinds import meant, served_kinds, words
+from alnair.kube.timestamps import timestamp
+from alnair.live.missing_pods import CreationEvent, missing, wanted_pods
 from alnair.model.near_names import near
 from alnair.model.owners import Owner, OwnerRef
 from alnair.model.plurals import counted
@@ -58,15 +60,13 @@ class _Named(Struct):
     metadata: wire.ObjectMeta
 
 
-class _Event(Struct, rename="camel"):
-    involved_object: Any = None
-    message: str = ""
+async def pod_of(
+    client: Client, namespace: str, kind: str, name: str
+) -> tuple[str, tuple[str, ...]]:
+    """Return the pod of a workload that one wants to hear of, and sentences that say which.
 
-
-async def pod_of(client: Client, namespace: str, kind: str, name: str) -> tuple[str, str]:
-    """Return the pod of a workload that one wants to hear of, and a sentence that says which.
-
-    One that waits goes first, then one that has a node, then one that has ended.
+    One that waits goes first, then one that has a node, then one that has ended. The first
+    sentence is of pods that do not exist, where they are refused.
 
     Args:
         client: An open client.
@@ -89,13 +89,27 @@ async def pod_of(client: Client, namespace: str, kind: str, name: str) -> tuple[
     if not pods:
         raise WorkloadError(f"{what} has no pods: {await _why_none(client, resource, made)}")
     pods.sort(key=lambda one: (one.stage, _natural(one.metadata.name)))
+    lacks = await _missing(client, made | {"kind": resource.kind}, pods)
+    return pods[0].metadata.name, tuple(filter(None, (lacks, _which(what, pods))))
+
+
+def _which(what: str, pods: Sequence[_Pod]) -> str:
+    """Return how many pods there are, and which is the first of them."""
     stages = [one.stage for one in pods]
     pod = pods[0].metadata.name
     if len(pods) == 1:
-        return pod, f"{what} has one pod, {pod}"
+        return f"{what} has one pod, {pod}"
     parts = zip(("without a node", "with a node", "ended or ending"), range(3), strict=True)
     counts = ", ".join(f"{stages.count(at)} {text}" for text, at in parts if at in stages)
-    return pod, f"{what} has {counted(len(pods), 'pod')}, {counts}: this is {pod}"
+    return f"{what} has {counted(len(pods), 'pod')}, {counts}: this is {pod}"
+
+
+async def _missing(client: Client, made: Manifest, pods: Sequence[_Pod]) -> str:
+    """Return how many pods of an object do not exist, and why, if they are refused."""
+    if wanted_pods(made) is None or has_ended(made):
+        return ""
+    started = [timestamp(one.metadata.creation_timestamp) for one in pods if one.stage < 2]
+    return missing(made, started, await _refusals(client, made["metadata"]["namespace"]))
 
 
 async def _resource(client: Client, kind: str) -> Resource[Manifest]:
@@ -165,8 +179,10 @@ async def _why_none(client: Client, resource: Resource[Manifest], made: Manifest
     for key in _WANTED:
         if spec.get(key) == 0:
             return f"its spec.{key} is 0"
-    if said := await _refusals(client, meta["namespace"], meta["name"]):
-        return said[-1]
+    # Of a Deployment it is its ReplicaSet that was refused: that has its name in its own.
+    refused = await _refusals(client, meta["namespace"])
+    if own := [one for one in refused if meta["name"] in one.name]:
+        return max(own, key=lambda one: one.at).message
     if said := what_keeps(made):
         return said
     if resource.kind == "PodGroup":
@@ -190,20 +206,15 @@ def what_keeps(made: Manifest) -> str:
     return ""
 
 
-async def _refusals(client: Client, namespace: str, name: str) -> Sequence[str]:
-    """Return what the API server said when pods of an object were to be made, the newest last."""
+async def _refusals(client: Client, namespace: str) -> Sequence[CreationEvent]:
+    """Return what the API server said when pods of a namespace were to be made."""
     where = "type=Warning,reason=FailedCreate"
     try:
-        listed = await client.list(EVENTS.typed(_Event), namespace, field_selector=where)
+        return (
+            await client.list(EVENTS.typed(CreationEvent), namespace, field_selector=where)
+        ).items
     except ApiError:  # whoever may not read events has the hint
         return ()
-    # Of a Deployment it is its ReplicaSet that was refused: that has its name in its own.
-    events = [one for one in listed.items if name in _about(one)]
-    return [one.message for one in events]
-
-
-def _about(event: _Event) -> str:
-    return str((event.involved_object or {}).get("name", ""))
 
 
 def _natural(name: str) -> list[str | int]:

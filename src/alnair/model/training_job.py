@@ -22,6 +22,8 @@ SCALING: Final = "Scaling"
 SUSPENDED: Final = "Suspended"
 SUCCEEDED: Final = "Succeeded"
 FAILED: Final = "Failed"
+#: Reason of `Running`: some workers have ended well, so that fewer are ready than there were.
+WORKERS_ENDED: Final = "WorkersEnded"
 CONDITIONS: Final = (CREATED, SCHEDULED, RUNNING, SCALING, SUSPENDED, SUCCEEDED, FAILED)
 
 

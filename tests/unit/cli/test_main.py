@@ -28,6 +28,12 @@ def test_a_missing_module_of_our_own_is_a_bug() -> None:
 
 
 @pytest.mark.parametrize("verb", main.COMMANDS)
+def test_the_usage_of_a_verb_names_arguments_in_capitals(verb: str) -> None:
+    usage = CliRunner().invoke(main.build([verb]), [verb, "--help"]).output.splitlines()[0]
+    assert not re.search("[a-z<]", usage.partition(f" {verb} ")[2])
+
+
+@pytest.mark.parametrize("verb", main.COMMANDS)
 def test_each_example_of_a_verb_has_a_line_of_its_own(verb: str) -> None:
     said = CliRunner().invoke(main.build([verb]), [verb, "--help"]).output
     assert "For example:" not in said

@@ -179,4 +179,4 @@ def show(
     if json:
         write_json(shown.containers)
     else:
-        agent_status.show_containers(shown, console())
+        agent_status.show_containers(shown, console(wide=True))

@@ -28,4 +28,4 @@ def status(
         return
     for line in agent_status.lines(shown):
         typer.echo(line)
-    agent_status.show_containers(shown, console())
+    agent_status.show_containers(shown, console(wide=True))

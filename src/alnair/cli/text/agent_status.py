@@ -49,7 +49,10 @@ def _title(assignment: ContainerSlices) -> str:
 
 def show_containers(shown: AgentStatus, console: Console) -> None:
     """Print the containers with their slices."""
-    table = Table("container", "state", "processes", "GPU", "memory MiB", "used", "compute")
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for column in ("container", "state", "processes", "GPU", "memory MiB", "used", "compute"):
+        # In a narrow terminal, names go on in the next line.
+        table.add_column(column, no_wrap=column in {"processes", "compute"}, overflow="fold")
     index = {gpu.uuid: str(gpu.index) for gpu in shown.gpus}
     for one in shown.containers:
         for row, share in enumerate(one.assignment.shares):

@@ -2,11 +2,15 @@
 
 from typing import Final
 
+import msgspec
+
 from alnair.doctor.cluster.look import ClusterLook
-from alnair.doctor.finding import Finding, error, ok, warning
+from alnair.doctor.finding import Finding, Level, error, ok, warning
+from alnair.kube.errors import KubeError
 from alnair.kube.lease_timings import LEASE_DURATION
 from alnair.kube.resources import LEASES, Manifest
 from alnair.kube.timestamps import timestamp
+from alnair.live.installed import installed
 from alnair.model import names
 
 _KUBECTL: Final = f"kubectl --namespace {names.NAMESPACE}"
@@ -18,11 +22,15 @@ async def leaders(look: ClusterLook) -> list[Finding]:
     """Of the scheduler and the controller one leads each, and renews its lease."""
     leases = await look.leases()
     now = look.read_at(LEASES, names.NAMESPACE)
-    found = [
-        _judged(component, leases.get(f"alnair-{component}"), now)
+    judged = {
+        f"alnair-{component}": _judged(component, leases.get(f"alnair-{component}"), now)
         for component in ("scheduler", "controller")
         if component not in look.without
-    ]
+    }
+    why = {}
+    if any(one.level is not Level.OK for one in judged.values()):
+        why = await _unready(look)
+    found = [_because(one, why.get(name, "")) for name, one in judged.items()]
     everywhere = await look.all(LEASES)
     return [*found, *_several(everywhere, look.read_at(LEASES))]
 
@@ -40,6 +48,21 @@ def _judged(component: str, lease: Manifest | None, now: float) -> Finding:
         text = f"no {component} leads: {holder} renewed its lease {age:.0f} s ago, for {duration} s"
         return error(text, where, fix=fix)
     return ok(f"{holder} leads", where)
+
+
+async def _unready(look: ClusterLook) -> dict[str, str]:
+    """Return why components that are installed as pods are not ready, as 'alnair status' says."""
+    try:
+        found = await installed(look.client)
+    except KubeError:  # who may not read pods has the fix
+        return {}
+    return {one.name: one.problem for one in found if one.ready < one.wanted}
+
+
+def _because(finding: Finding, why: str) -> Finding:
+    if finding.level is Level.OK or not why:
+        return finding
+    return msgspec.structs.replace(finding, what=f"{finding.what}; {why}")
 
 
 def _several(leases: list[Manifest], now: float) -> list[Finding]:

@@ -3,7 +3,7 @@
 import msgspec
 
 from alnair.model.api_types import Workload
-from alnair.model.training_job import RUNNING, SCHEDULED, SUSPENDED, TrainingJob
+from alnair.model.training_job import RUNNING, SCHEDULED, SUSPENDED, WORKERS_ENDED, TrainingJob
 
 
 class JobSummary(msgspec.Struct, frozen=True, kw_only=True):
@@ -103,7 +103,8 @@ def _why(job: TrainingJob) -> tuple[str, str]:
     if (one := by_type.get(SUSPENDED)) is not None and one.status == "True":
         return one.reason, one.message
     for kind in (SCHEDULED, RUNNING):
-        if (one := by_type.get(kind)) is not None and one.status != "True":
+        one = by_type.get(kind)
+        if one is not None and (one.status != "True" or one.reason == WORKERS_ENDED):
             return one.reason, one.message
     if not by_type:
         return "NotSeen", "the controller has not read it yet: does 'alnair controller' run?"

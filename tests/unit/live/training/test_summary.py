@@ -39,6 +39,14 @@ def said(kind: str, status: str, message: str) -> Condition:
             "Running, 3 of 3 workers (2..4)",
         ),
         (
+            job(
+                "Running",
+                Condition("Running", "True", "WorkersEnded", "2 workers have ended well", "t"),
+                target_replicas=2,
+            ),
+            "Running, 0 of 2 workers (2..4): 2 workers have ended well",
+        ),
+        (
             job("Failed", said("Failed", "True", "it crashed"), target_replicas=3),
             "Failed, 0 of 3 workers (2..4): it crashed",
         ),

@@ -186,7 +186,9 @@ class JobCache:
                     pod.uid,
                 )
                 for pod in self.pods(key, "worker")
+                if pod.leaving or not pod.over
             ],
+            completed=0 if workers is None else self._completed(key, workers.uid),
             launcher=None if launcher is None else self._launcher(key, launcher),
             group=None
             if group is None
@@ -278,10 +280,16 @@ class JobCache:
         found = index.get(key, {}).values()
         return (one for one in found if job is not None and one.owner == job.uid)
 
+    def _completed(self, key: JobKey, owner: str) -> int:
+        found = self._pods.get(key, {}).values()
+        return sum(pod.completed and not pod.leaving and pod.owner == owner for pod in found)
+
     def _launcher(self, key: JobKey, made: ChildSet) -> Launcher:
         pods = [pod for pod in self.pods(key, "launcher") if pod.owner == made.uid]
         if not pods:
-            return Launcher(ending=made.ending)
+            before = [pod for pod in self._pods.get(key, {}).values() if pod.owner == made.uid]
+            well = any(pod.completed for pod in before) if before else None
+            return Launcher(ending=made.ending, ended_well=well)
         pod = pods[0]
         return Launcher(
             running=pod.running,

@@ -35,9 +35,14 @@ class _Run(msgspec.Struct, rename="camel"):
     started_at: str = ""
 
 
+class _Exit(msgspec.Struct, rename="camel"):
+    exit_code: int = 0
+
+
 class _ContainerState(msgspec.Struct):
     waiting: _State | None = None
     running: _Run | None = None
+    terminated: _Exit | None = None
 
 
 class _ContainerStatus(msgspec.Struct):
@@ -53,6 +58,7 @@ class _Condition(msgspec.Struct):
 
 class _PodSpec(msgspec.Struct, rename="camel"):
     node_name: str | None = None
+    restart_policy: str | None = None
 
 
 class _PodStatus(msgspec.Struct, rename="camel"):
@@ -140,6 +146,8 @@ class ChildPod(msgspec.Struct, frozen=True):
         since: When its container began to run, seconds since the epoch; 0 if it does not.
         losses: Of one that failed, how many were lost in its place before by disruptions.
         held: It is being deleted, and its Job has yet to let it go.
+        over: Its containers have ended for good. A kubelet tells so before the pod has ended.
+        completed: They have ended well.
     """
 
     job: JobKey | None
@@ -159,6 +167,8 @@ class ChildPod(msgspec.Struct, frozen=True):
     since: float = 0.0
     losses: int = 0
     held: bool = False
+    over: bool = False
+    completed: bool = False
 
 
 class ChildSet(msgspec.Struct, frozen=True):
@@ -206,6 +216,7 @@ def project_pod(pod: PodWire) -> ChildPod:
     losses, leaving = annotations.get(LOSSES, ""), meta.deletion_timestamp is not None
     number = labels.get(_INDEX) or meta.name.rpartition("-")[2]
     ready = any(c.type == "Ready" and c.status == "True" for c in status.conditions or ())
+    ended, exits = status.phase in ("Succeeded", "Failed"), _exits(pod)
     return ChildPod(
         job=_job(meta),
         owner=_owner(meta),
@@ -216,7 +227,7 @@ def project_pod(pod: PodWire) -> ChildPod:
         placed=bool(pod.spec.node_name),
         running=status.phase == "Running",
         ready=ready,
-        ended=status.phase in ("Succeeded", "Failed"),
+        ended=ended,
         leaving=leaving,
         hosts_seen=annotations.get(names.HOSTS_SEEN, ""),
         problem=_problem(status),
@@ -224,6 +235,8 @@ def project_pod(pod: PodWire) -> ChildPod:
         since=_since(status),
         losses=int(losses) if losses.isdecimal() and status.phase == "Failed" else 0,
         held=leaving and TRACKED in (meta.finalizers or ()),
+        over=ended or bool(exits),
+        completed=status.phase == "Succeeded" or (not ended and bool(exits) and not any(exits)),
     )
 
 
@@ -324,6 +337,15 @@ def _since(status: _PodStatus) -> float:
         if one.state and one.state.running:
             return seconds(one.state.running.started_at)
     return 0.0
+
+
+def _exits(pod: PodWire) -> list[int]:
+    """Return how the containers of a pod have ended; nothing as long as one goes on or may."""
+    if pod.spec.restart_policy != "Never" or pod.status is None:
+        return []
+    states = [one.state for one in pod.status.container_statuses or ()]
+    exits = [one.terminated.exit_code for one in states if one and one.terminated]
+    return exits if len(exits) == len(states) else []
 
 
 def _problem(status: _PodStatus) -> str:

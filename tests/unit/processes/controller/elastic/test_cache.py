@@ -46,15 +46,23 @@ class Cluster:
         told(Change(ChangeKind.ADDED, ("team", f"{uid}-workers"), None, made))
 
     def pod(
-        self, name: str, owner: str, losses: str = "", *, held: bool = False, **status: Any
+        self,
+        name: str,
+        owner: str,
+        losses: str = "",
+        *,
+        held: bool = False,
+        role: str = "worker",
+        **status: Any,
     ) -> None:
         meta = self._meta(name, f"uid-{name}", owner)
+        meta["labels"] = LABELS | {"role": role}
         meta["annotations"] = {children.LOSSES: losses} if losses else {}
         if held:
             meta |= {"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": [children.TRACKED]}
         wire = {
             "metadata": meta,
-            "spec": {"nodeName": "n"},
+            "spec": {"nodeName": "n", "restartPolicy": "Never"},
             "status": status,
         }
         made = children.project_pod(msgspec.convert(wire, children.PodWire))
@@ -85,6 +93,43 @@ def test_what_a_former_job_of_the_name_has_left_is_not_taken_for_the_jobs_own() 
     cluster.workers("set", "new", DONE)
     ending = cluster.cache.observed(KEY, None, has_keys=False).ending
     assert ending == Ending(succeeded=True, reason="R", message="m")
+
+
+def test_workers_whose_containers_have_ended_well_are_counted_and_await_nothing() -> None:
+    cluster = Cluster()
+    cluster.job("new")
+    cluster.workers("set", "new")
+    exits = [{"state": {"terminated": {"exitCode": 0}}}]
+    cluster.pod("a-0", "set", phase="Running", containerStatuses=exits)
+    cluster.pod("a-1", "set", phase="Succeeded")
+    cluster.pod("a-2", "former", phase="Succeeded")
+    seen = cluster.cache.observed(KEY, None, has_keys=False)
+    assert (seen.completed, seen.workers) == (2, [])
+
+
+@pytest.mark.parametrize(
+    ("phases", "well"),
+    [
+        ([], None),
+        (["Failed"], False),
+        (["Failed", "Succeeded"], True),
+        (["Failed", "Running"], None),
+    ],
+)
+def test_a_launcher_without_a_pod_says_how_its_last_one_has_ended(
+    phases: list[str], well: bool | None
+) -> None:
+    cluster = Cluster()
+    cluster.job("new")
+    made = children.ChildSet(KEY, "new", "set", "launcher", 1)
+    cluster.cache._child("job", cluster.cache._sets)(
+        Change(ChangeKind.ADDED, ("team", "launcher"), None, made)
+    )
+    for number, phase in enumerate(phases):
+        cluster.pod(f"a-{number}", "set", phase=phase, role="launcher")
+    launcher = cluster.cache.observed(KEY, None, has_keys=False).launcher
+    assert launcher is not None
+    assert launcher.ended_well is well
 
 
 def test_what_does_not_get_on_is_suspected_until_it_does() -> None:

@@ -45,6 +45,31 @@ def test_a_pod_says_whose_it_is_and_how_it_is() -> None:
 
 
 @pytest.mark.parametrize(
+    ("phase", "codes", "policy", "ends"),
+    [
+        ("Running", [0], "Never", (True, True)),
+        ("Running", [0, 1], "Never", (True, False)),
+        ("Running", [0, None], "Never", (False, False)),
+        ("Running", [0], "Always", (False, False)),
+        ("Pending", [], "Never", (False, False)),
+        ("Succeeded", [], "Never", (True, True)),
+        ("Failed", [0], "Never", (True, False)),
+    ],
+)
+def test_a_pod_is_over_once_its_containers_have_ended_for_good(
+    phase: str, codes: list[int | None], policy: str, ends: tuple[bool, bool]
+) -> None:
+    states = [{"running": {}} if c is None else {"terminated": {"exitCode": c}} for c in codes]
+    manifest = {
+        "metadata": {**META, "labels": LABELS},
+        "spec": {"restartPolicy": policy},
+        "status": {"phase": phase, "containerStatuses": [{"state": one} for one in states]},
+    }
+    seen = children.project_pod(msgspec.convert(manifest, children.PodWire))
+    assert (seen.over, seen.completed) == ends
+
+
+@pytest.mark.parametrize(
     ("reason", "told"),
     [
         ("ImagePullBackOff", True),
