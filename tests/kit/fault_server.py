@@ -186,14 +186,21 @@ def refuse(code: int, reason: str, retry_after: int | None = None) -> Fault:
     return fault
 
 
-def send(*chunks: bytes, then_cut: bool = True) -> Fault:
-    """Open the stream, write these bytes, and cut the connection (or end the stream well)."""
+def send(*chunks: bytes, then_cut: bool = True, after: float = 0.0) -> Fault:
+    """Open the stream, write these bytes, and cut the connection (or end the stream well).
+
+    Args:
+        chunks: What is written.
+        then_cut: Whether the connection is cut: what the reader has not read by then is lost.
+        after: Seconds until then.
+    """
 
     async def fault(server: FaultServer, request: web.Request) -> web.StreamResponse:
         response = web.StreamResponse()
         await response.prepare(request)
         for chunk in chunks:
             await response.write(chunk)
+        await asyncio.sleep(after)
         if then_cut and request.transport is not None:
             request.transport.abort()
         return response

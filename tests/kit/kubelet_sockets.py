@@ -137,10 +137,11 @@ class Kubelet:
                     path.unlink()
         register = _unary(partial(self._register, self._life), api.RegisterRequest)
         listed = _unary(self._list, resources_api.ListPodResourcesRequest)
+        await self._serve(self.resources, "v1.PodResourcesLister", {"List": listed})
+        # The last: plugins come at once, and the first one may end it.
         await self._serve(
             self.plugins / "kubelet.sock", "v1beta1.Registration", {"Register": register}
         )
-        await self._serve(self.resources, "v1.PodResourcesLister", {"List": listed})
 
     async def die(self) -> None:
         """Be killed: nothing is told to anybody, and the sockets stay as files."""

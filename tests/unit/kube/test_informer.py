@@ -177,7 +177,7 @@ async def test_a_stream_cut_in_half_a_line_resumes_and_loses_nothing(
     server.things["c"] = server.make("c", 1)
     next_line = line("ADDED", server.things["c"])
     server.log += [(listed + 1, whole), (listed + 2, next_line)]
-    server.watch_faults.append(send(whole + next_line[:30]))
+    server.watch_faults.append(send(whole + next_line[:30], after=0.1))
     async with following(client) as follower:
         follower.informer._version = str(listed)
         follower.informer.synced.set()
@@ -234,7 +234,7 @@ async def test_nobody_waits_for_a_kind_that_is_not_served_nor_is_warned_of_it(
 async def test_a_garbage_line_resumes_and_in_the_same_place_again_lists(
     server: FaultServer, client: Client
 ) -> None:
-    server.watch_faults += [send(b"<html>\n"), send(b"<html>\n")]
+    server.watch_faults += [send(b"<html>\n", then_cut=False)] * 2
     async with following(client) as follower:
         await follower.informer.synced.wait()
         await server.put("a", 1)
@@ -244,7 +244,8 @@ async def test_a_garbage_line_resumes_and_in_the_same_place_again_lists(
 
 async def test_events_before_a_garbage_line_count(server: FaultServer, client: Client) -> None:
     server.things["a"] = server.make("a", 1)
-    server.watch_faults.append(send(line("MODIFIED", server.make("a", 5)) + b"}\n"))
+    lines = line("MODIFIED", server.make("a", 5)) + b"}\n"
+    server.watch_faults.append(send(lines, then_cut=False))
     async with following(client) as follower:
         await follower.until(lambda: follower.values == {("n", "a"): 5})
         assert follower.informer.lists == 1

@@ -26,7 +26,7 @@ class Statuses(FaultServer):
         self.refusals = 0
         self.conditions: dict[str, Any] = {}
         self.writes = 0
-        self.news = asyncio.Event()
+        self.answered = asyncio.Queue[str]()
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
         assert (request.method, request.path.rsplit("/", 1)[1]) == ("PATCH", "status")
@@ -37,16 +37,13 @@ class Statuses(FaultServer):
         for one in patch["status"].get("conditions", []):
             self.writes += 1
             self.conditions[one["type"]] = one
-        self.news.set()
+        told = self.conditions.get(names.VGPU_VIOLATION, {})
+        self.answered.put_nowait(told.get("status", ""))
         return web.json_response({"status": {"conditions": list(self.conditions.values())}})
 
     async def next(self) -> str:
         """Wait for a request that is answered; return what the condition says then."""
-        async with asyncio.timeout(30):
-            await self.news.wait()
-        self.news.clear()
-        found: str = self.conditions[names.VGPU_VIOLATION]["status"]
-        return found
+        return await asyncio.wait_for(self.answered.get(), 30)
 
 
 @pytest.fixture
@@ -108,8 +105,7 @@ async def test_what_an_agent_before_this_one_wrote_is_cleared_unless_it_is_found
     async with running(conditions.run()):
         await clock.until_next()
         if not still:
-            await server.next()  # it was looked at
-            server.news.clear()
+            assert await server.next() == "True"  # it was looked at
         assert await server.next() == ("True" if still else "False")
     assert server.writes == 1
 
