@@ -48,8 +48,9 @@ LONGEST = (
     "integration/real_node",
     "integration/scheduler",
 )
-#: In parallel these begin when all unit tests are taken: they would be what is waited for.
-LONG = ("integration/images", "integration/agent")
+#: In parallel these begin when all unit tests are taken: they would be what is waited for, and
+#: the last tests, native ones, are short and keep all cores busy.
+LONG = ("integration/images", "integration/agent", "integration/replay", "integration/chart")
 STAGES = ("unit", "native", "scenarios", "integration")
 
 
