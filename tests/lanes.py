@@ -50,7 +50,15 @@ LONGEST = (
 )
 #: In parallel these begin when all unit tests are taken: they would be what is waited for, and
 #: the last tests, native ones, are short and keep all cores busy.
-LONG = ("integration/images", "integration/agent", "integration/replay", "integration/chart")
+LONG = (
+    "integration/images",
+    "integration/agent",
+    "integration/replay",
+    "integration/report",
+    "integration/chart",
+    "integration/scheduler/test_churn.py",
+    "integration/scheduler/test_elastic_chaos.py",
+)
 STAGES = ("unit", "native", "scenarios", "integration")
 
 

@@ -30,7 +30,7 @@ def test_alnair_as_pods_has_a_process_of_its_own_where_its_images_were_made() ->
 def test_stages_come_one_after_the_other_but_for_what_takes_longest(parallel: bool) -> None:
     stages = [f"tests/{one}/test_it.py::test" for one in ("unit", "native", "scenarios")]
     first = [NODE.format("slices"), "tests/integration/scheduler/test_gangs.py::test"]
-    long, other = NODE.format("installed"), "tests/integration/report/test_report.py::test"
+    long, other = NODE.format("installed"), "tests/integration/demo/test_demo.py::test"
     unit, *later = stages
     ordered = (
         [*first, unit, long, *later, other]
